@@ -1,0 +1,1 @@
+//! Placeholder: see its owner's branch.

@@ -1,0 +1,176 @@
+//! The registry of load-bearing conditions (**guards**) and of the prototype's behaviours that this project corrects
+//! (**quirks**).
+//!
+//! One table serves as documentation ("what carries the weight here"), mutation test ("do the checkers bite?"), coverage
+//! (a guard that never refused anything is a MISS) and demonstration (a quirk switched on shows its bug). Code asks at the
+//! one place where the condition stands: `if cx.guards.admits(replication::FetchOffsetMatches, a == b) { … }`.
+
+/// Names one guard or quirk: a bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GuardId(pub u16);
+
+/// Guard (on by default) or quirk (off by default).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A condition that must hold; switching it off is a mutant.
+    Guard,
+    /// A documented behaviour of the public prototype; switching it on shows the defect. J, L or JL: the versions that have it.
+    Quirk(&'static str),
+}
+
+/// One row of the registry.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Its bit.
+    pub id: GuardId,
+    /// Its name, as scenario files and the command line spell it.
+    pub name: &'static str,
+    /// Guard or quirk.
+    pub kind: Kind,
+    /// One sentence: what must hold (guard), or what the prototype does (quirk).
+    pub says: &'static str,
+    /// Where it comes from: KIP, JIRA, spec section, catalogue id.
+    pub source: &'static str,
+    /// The invariants that break without it, likeliest first.
+    pub breaks: &'static [&'static str],
+}
+
+/// Declares one room's rows. `base` is the room's first bit (64 each).
+macro_rules! registry {
+    (base $base:literal; $( $kind:ident $($version:literal)? $name:ident : $says:literal, $source:literal, [$($breaks:literal),+]; )*) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        #[repr(u16)]
+        enum Order { $( $name ),* , End }
+        $(
+            #[doc = $says]
+            #[doc = concat!("\n\nSource: ", $source)]
+            #[allow(non_upper_case_globals)]
+            pub const $name: $crate::guards::GuardId = $crate::guards::GuardId($base + Order::$name as u16);
+        )*
+        const _: () = assert!((Order::End as u16) <= 64, "a room has 64 rows; take another base");
+        /// The rows of this room.
+        pub const ROWS: &[$crate::guards::Row] = &[ $( $crate::guards::Row {
+            id: $name,
+            name: stringify!($name),
+            kind: registry!(@kind $kind $($version)?),
+            says: $says,
+            source: $source,
+            breaks: &[$($breaks),+],
+        } ),* ];
+    };
+    (@kind guard) => { $crate::guards::Kind::Guard };
+    (@kind quirk $version:literal) => { $crate::guards::Kind::Quirk($version) };
+}
+
+pub mod client;
+pub mod controller;
+pub mod log;
+pub mod mirror;
+pub mod replication;
+
+/// Words of the bit set: five rooms of 64.
+const WORDS: usize = 5;
+
+/// Which guards and quirks are on at one node, and which conditions were ever refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guards {
+    on: [u64; WORDS],
+    hit: [u64; WORDS],
+}
+
+impl Default for Guards {
+    fn default() -> Self {
+        let mut guards = Self { on: [0; WORDS], hit: [0; WORDS] };
+        for row in rows() {
+            guards.set(row.id, row.kind == Kind::Guard);
+        }
+        guards
+    }
+}
+
+impl Guards {
+    /// Switches a guard or quirk.
+    pub fn set(&mut self, id: GuardId, on: bool) {
+        let bit = 1 << (id.0 % 64);
+        let word = &mut self.on[usize::from(id.0 / 64)];
+        if on {
+            *word |= bit;
+        } else {
+            *word &= !bit;
+        }
+    }
+    /// Whether it is on.
+    #[must_use]
+    pub fn is_on(&self, id: GuardId) -> bool {
+        self.on[usize::from(id.0 / 64)] & (1 << (id.0 % 64)) != 0
+    }
+    /// The guard's verdict on an input: true to go on. A condition that does not hold is noted as a hit (on and off would
+    /// differ here) and refused only while the guard is on.
+    #[must_use]
+    #[inline]
+    pub fn admits(&mut self, id: GuardId, condition: bool) -> bool {
+        if condition {
+            return true;
+        }
+        self.hit[usize::from(id.0 / 64)] |= 1 << (id.0 % 64);
+        !self.is_on(id)
+    }
+    /// A quirk's say at a place where its behaviour and the corrected one differ: notes a hit, true if the quirk is on.
+    #[must_use]
+    #[inline]
+    pub fn quirk(&mut self, id: GuardId) -> bool {
+        self.hit[usize::from(id.0 / 64)] |= 1 << (id.0 % 64);
+        self.is_on(id)
+    }
+    /// Whether a condition of this guard was ever refused (or a quirk's place reached).
+    #[must_use]
+    pub fn was_hit(&self, id: GuardId) -> bool {
+        self.hit[usize::from(id.0 / 64)] & (1 << (id.0 % 64)) != 0
+    }
+    /// Takes over the hits of another node, for the summary of a run.
+    pub fn merge_hits(&mut self, other: &Self) {
+        for (mine, theirs) in self.hit.iter_mut().zip(other.hit) {
+            *mine |= theirs;
+        }
+    }
+}
+
+/// All rows, in order of bit.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    [log::ROWS, replication::ROWS, controller::ROWS, client::ROWS, mirror::ROWS].into_iter().flatten()
+}
+
+/// Finds a row by its name.
+#[must_use]
+pub fn by_name(name: &str) -> Option<&'static Row> {
+    rows().find(|row| row.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_bits_are_unique() {
+        let mut names: Vec<_> = rows().map(|r| r.name).collect();
+        let mut bits: Vec<_> = rows().map(|r| r.id).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        bits.sort_unstable();
+        bits.dedup();
+        assert_eq!((names.len(), bits.len()), (count, count));
+    }
+
+    #[test]
+    fn a_refused_condition_is_a_hit_and_passes_only_when_off() {
+        let mut guards = Guards::default();
+        let id = replication::FetchOffsetMatches;
+        assert!(guards.admits(id, true));
+        assert!(!guards.was_hit(id));
+        assert!(!guards.admits(id, false));
+        assert!(guards.was_hit(id));
+        guards.set(id, false);
+        assert!(guards.admits(id, false));
+    }
+}

@@ -1,0 +1,152 @@
+//! The states of a mirrored partition, the desired states of a topic, and which change may follow which (spec 2.1, 2.2,
+//! decision 28).
+
+/// What a mirrored partition is doing; persisted per partition in `__mirror_state`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum MirrorState {
+    /// Awaits: the last mirrored position, the cut, the replicas.
+    LogAlignment,
+    /// Awaits: a leader epoch above the source's.
+    EpochFencing,
+    /// Awaits: replicas, after a cut that an unclean election at the source made necessary.
+    UleRecovery,
+    /// Steady state: the fetcher copies.
+    Mirroring,
+    /// Awaits: the fetcher's end.
+    Pausing,
+    /// Paused by the operator.
+    Paused,
+    /// Awaits: position, bump, markers, reset.
+    Stopping,
+    /// Writable.
+    Stopped,
+    /// Awaits: the retry, or an operator.
+    Failed,
+    /// No record, or not loaded.
+    #[default]
+    Unknown,
+}
+
+impl MirrorState {
+    /// All states.
+    pub const ALL: [Self; 10] = [
+        Self::LogAlignment,
+        Self::EpochFencing,
+        Self::UleRecovery,
+        Self::Mirroring,
+        Self::Pausing,
+        Self::Paused,
+        Self::Stopping,
+        Self::Stopped,
+        Self::Failed,
+        Self::Unknown,
+    ];
+
+    /// The name in files, tables and messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LogAlignment => "LOG_ALIGNMENT",
+            Self::EpochFencing => "EPOCH_FENCING",
+            Self::UleRecovery => "ULE_RECOVERY",
+            Self::Mirroring => "MIRRORING",
+            Self::Pausing => "PAUSING",
+            Self::Paused => "PAUSED",
+            Self::Stopping => "STOPPING",
+            Self::Stopped => "STOPPED",
+            Self::Failed => "FAILED",
+            Self::Unknown => "UNKNOWN",
+        }
+    }
+
+    /// The state of that name; older names are accepted (decisions, Names).
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        if name == "LOG_TRUNCATION" {
+            return Some(Self::LogAlignment);
+        }
+        Self::ALL.into_iter().find(|s| s.name() == name)
+    }
+
+    /// The code in `__mirror_state` records (latest numbering).
+    #[must_use]
+    pub const fn code(self) -> i8 {
+        match self {
+            Self::LogAlignment => 0,
+            Self::EpochFencing => 1,
+            Self::UleRecovery => 2,
+            Self::Mirroring => 3,
+            Self::Pausing => 4,
+            Self::Paused => 5,
+            Self::Stopping => 6,
+            Self::Stopped => 7,
+            Self::Failed => 8,
+            Self::Unknown => -1,
+        }
+    }
+
+    /// Whether `self` may follow `before`. Spec 2.2 (latest) with decision 28's additions: FAILED may return to
+    /// EPOCH_FENCING, ULE_RECOVERY and PAUSING, and UNKNOWN may go to STOPPING. Equal states always may.
+    #[must_use]
+    pub const fn can_follow(self, before: Self) -> bool {
+        use MirrorState as S;
+        if self as u8 == before as u8 {
+            return true;
+        }
+        match self {
+            S::LogAlignment => matches!(before, S::Unknown | S::Stopped | S::Failed),
+            S::EpochFencing | S::UleRecovery | S::Pausing => matches!(before, S::Mirroring | S::Failed),
+            S::Mirroring => {
+                matches!(before, S::LogAlignment | S::EpochFencing | S::UleRecovery | S::Paused | S::Failed)
+            }
+            S::Paused => matches!(before, S::Pausing),
+            S::Stopping => !matches!(before, S::Stopped),
+            S::Stopped => matches!(before, S::Stopping),
+            S::Failed => true,
+            S::Unknown => false,
+        }
+    }
+}
+
+/// What the operator wants of a topic; in the metadata log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum DesiredState {
+    /// Copy.
+    Mirroring,
+    /// Hold.
+    Paused,
+    /// Writable here.
+    Stopped,
+    /// Nothing was ever ordered.
+    #[default]
+    Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_codes_are_unique_and_round_trip() {
+        for state in MirrorState::ALL {
+            assert_eq!(MirrorState::from_name(state.name()), Some(state));
+        }
+        let mut codes: Vec<_> = MirrorState::ALL.iter().map(|s| s.code()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), MirrorState::ALL.len());
+    }
+
+    #[test]
+    fn a_stopped_partition_opens_only_after_stopping_and_leaves_only_by_alignment() {
+        for before in MirrorState::ALL {
+            let may = MirrorState::Stopped.can_follow(before);
+            assert_eq!(may, matches!(before, MirrorState::Stopping | MirrorState::Stopped), "{before:?}");
+        }
+        for after in MirrorState::ALL {
+            let may = after.can_follow(MirrorState::Stopped);
+            let legal = matches!(after, MirrorState::LogAlignment | MirrorState::Stopped | MirrorState::Failed);
+            assert_eq!(may, legal, "{after:?}");
+        }
+    }
+}

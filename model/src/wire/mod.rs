@@ -1,0 +1,5 @@
+//! Messages between processes, and their exact size on the wire.
+
+pub mod errors;
+pub mod messages;
+pub mod size;
