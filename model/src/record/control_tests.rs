@@ -68,7 +68,8 @@ fn later_types_are_unknown_and_broken_ones_are_errors() {
     };
     let later = batch(Some(&[0, 1, 0, 99, 5]), Some(b"whatever"));
     assert_eq!(ControlRecord::parse(&only(&later)), Ok(ControlRecord::Other(ControlType::Unknown)));
-    let broken: [(Option<&[u8]>, Option<&[u8]>); 6] = [
+    type KeyAndValue<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
+    let broken: [KeyAndValue; 6] = [
         (None, Some(&[0; 6])),
         (Some(&[0, 0, 0]), Some(&[0; 6])),
         (Some(&[0xff, 0xff, 0, 0]), Some(&[0; 6])),
