@@ -140,6 +140,8 @@ pub struct Node {
     pub(crate) busy: Vec<(Lane, Nanos)>,
     /// Lanes made slow by a fault: extra delay per wake until an instant.
     pub(crate) slow: Vec<SlowLane>,
+    /// What waits for a paused process.
+    pub(crate) held: Vec<crate::world::Event>,
 }
 
 /// A fault on one lane.
@@ -154,6 +156,24 @@ pub struct SlowLane {
 }
 
 impl Node {
+    /// Keeps a lane busy until an instant; forgets lanes that are free again.
+    pub(crate) fn occupy(&mut self, lane: Lane, until: Nanos, now: Nanos) {
+        match self.busy.iter_mut().find(|(l, _)| *l == lane) {
+            Some((_, at)) => *at = until.max(*at),
+            None => {
+                self.busy.retain(|(_, at)| *at > now);
+                self.busy.push((lane, until));
+            }
+        }
+    }
+    /// What a fault adds to a lane's wakes now.
+    pub(crate) fn extra_delay(&mut self, lane: Lane, now: Nanos) -> Nanos {
+        if self.slow.is_empty() {
+            return Nanos::ZERO;
+        }
+        self.slow.retain(|s| s.until > now);
+        self.slow.iter().filter(|s| s.lane == lane).fold(Nanos::ZERO, |sum, s| sum + s.extra)
+    }
     /// The broker that runs here.
     #[must_use]
     pub fn broker(&self) -> Option<&Broker> {
