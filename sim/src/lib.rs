@@ -1,1 +1,3 @@
-//! Placeholder.
+//! Where the state machines run.
+
+pub mod net;

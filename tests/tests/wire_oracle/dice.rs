@@ -1,0 +1,350 @@
+//! Random messages of every kind, from a seed.
+
+use bytes::Bytes;
+use mirrorlab_model::ids::*;
+use mirrorlab_model::ports::Entropy;
+use mirrorlab_model::wire::errors::ErrorCode;
+use mirrorlab_model::wire::messages::*;
+use std::sync::Arc;
+
+/// Draws, one after another.
+pub struct Dice {
+    entropy: Entropy,
+    drawn: u64,
+}
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Self { entropy: Entropy(seed), drawn: 0 }
+    }
+    pub fn below(&mut self, below: u64) -> u64 {
+        self.drawn += 1;
+        self.entropy.below(0, self.drawn, below)
+    }
+    fn coin(&mut self) -> bool {
+        self.below(2) == 0
+    }
+    /// Mostly small; sometimes around where a varint grows.
+    fn count(&mut self) -> usize {
+        match self.below(8) {
+            0 => 0,
+            1 => 120 + self.below(20) as usize,
+            _ => self.below(6) as usize,
+        }
+    }
+    fn text(&mut self) -> Arc<str> {
+        let len = self.count();
+        "x".repeat(len).into()
+    }
+    fn maybe_text(&mut self) -> Option<Arc<str>> {
+        self.coin().then(|| self.text())
+    }
+    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        (0..self.count()).map(|_| item(self)).collect()
+    }
+    fn i64(&mut self) -> i64 {
+        self.below(1 << 40) as i64 - 1
+    }
+    fn i32(&mut self) -> i32 {
+        self.below(1 << 20) as i32 - 1
+    }
+    fn small(&mut self) -> i32 {
+        self.below(5) as i32 - 1
+    }
+    fn broker(&mut self) -> BrokerId {
+        BrokerId(self.small())
+    }
+    fn epoch(&mut self) -> LeaderEpoch {
+        LeaderEpoch(self.small())
+    }
+    fn partition(&mut self) -> PartitionIx {
+        PartitionIx(self.below(1000) as u32)
+    }
+    fn error(&mut self) -> ErrorCode {
+        if self.coin() {
+            ErrorCode::None
+        } else {
+            ErrorCode::NotLeaderOrFollower
+        }
+    }
+    fn blob(&mut self) -> Bytes {
+        let len = [0, 100, 126, 127, 16_382, 16_383, 70_000][self.below(7) as usize];
+        Bytes::from(vec![0; len])
+    }
+    fn hint(&mut self) -> Option<LeaderHint> {
+        let node = self.coin().then_some(NodeId(1));
+        self.coin().then(|| LeaderHint { leader: self.broker(), epoch: self.epoch(), node })
+    }
+    fn epoch_end(&mut self) -> EpochEnd {
+        if self.below(4) == 0 {
+            EpochEnd { epoch: LeaderEpoch::NONE, end: Offset::UNKNOWN }
+        } else {
+            EpochEnd { epoch: self.epoch(), end: Offset(self.i64()) }
+        }
+    }
+    fn named(&mut self) -> NamedResult {
+        NamedResult { name: self.text(), error: self.error(), message: self.maybe_text() }
+    }
+    fn groups(&mut self, parts: usize) -> u32 {
+        if parts == 0 {
+            0
+        } else {
+            1 + self.below(parts as u64) as u32
+        }
+    }
+    fn pair(&mut self) -> (Arc<str>, Arc<str>) {
+        (self.text(), self.text())
+    }
+    fn fetch_answer(&mut self, batches: &mut Vec<Bytes>) -> FetchPartAnswer {
+        let first_batch = batches.len() as u32;
+        for _ in 0..self.below(4) {
+            batches.push(self.blob());
+        }
+        FetchPartAnswer {
+            slot: 0,
+            partition: self.partition(),
+            error: self.error(),
+            high_watermark: Offset(self.i64()),
+            last_stable: Offset(self.i64()),
+            log_start: Offset(self.i64()),
+            diverging: self.coin().then(|| self.epoch_end()),
+            current_leader: self.hint(),
+            mirror_leader_epoch: self.epoch(),
+            first_batch,
+            batch_count: batches.len() as u32 - first_batch,
+            aborted: self.coin().then(|| {
+                Box::new(self.list(|d| AbortedTransaction { producer: ProducerId(d.i64()), first: Offset(d.i64()) }))
+            }),
+        }
+    }
+    fn topic_metadata(&mut self) -> TopicMetadata {
+        let partition = |d: &mut Self| PartitionMetadata {
+            number: 0,
+            partition: d.partition(),
+            leader: d.broker(),
+            leader_epoch: d.epoch(),
+            replicas: d.list(Self::broker).into(),
+            isr: d.list(Self::broker).into(),
+        };
+        TopicMetadata { error: self.error(), name: self.text(), id: TopicId(1), partitions: self.list(partition) }
+    }
+    fn new_topic(&mut self) -> NewTopic {
+        NewTopic {
+            name: self.text(),
+            mirror_id: None,
+            partitions: 3,
+            replication_factor: 3,
+            assignments: self.list(|d| d.list(Self::broker)),
+            configs: self.list(Self::pair),
+        }
+    }
+    fn resource(&mut self) -> ConfigResource {
+        match self.below(4) {
+            0 => ConfigResource::Broker(None),
+            1 => ConfigResource::Broker(Some(BrokerId(self.i32()))),
+            2 => ConfigResource::ClusterMirror(self.text()),
+            _ => ConfigResource::Topic(self.text()),
+        }
+    }
+
+    fn fetch(&mut self) -> FetchRequest {
+        let parts = self.list(|d| FetchPart {
+            slot: 0,
+            partition: d.partition(),
+            fetch_offset: Offset(d.i64()),
+            current_leader_epoch: d.epoch(),
+            last_fetched_epoch: d.epoch(),
+            log_start: Offset(d.i64()),
+            max_bytes: 1 << 20,
+            mirror_leader_epoch: d.epoch(),
+        });
+        FetchRequest {
+            replica: self.broker(),
+            broker_epoch: BrokerEpoch(i64::from(self.small())),
+            max_wait_ms: 500,
+            min_bytes: 1,
+            max_bytes: 1,
+            isolation: Isolation::ReadCommitted,
+            session_id: 1,
+            session_epoch: 1,
+            topic_groups: self.groups(parts.len()),
+            parts,
+            forgotten: self.list(|d| d.below(9) as u32),
+        }
+    }
+
+    fn fetched(&mut self) -> FetchResponse {
+        let mut batches = Vec::new();
+        let parts = self.list(|d| d.fetch_answer(&mut batches));
+        FetchResponse { error: self.error(), session_id: 1, topic_groups: self.groups(parts.len()), parts, batches }
+    }
+
+    fn produced(&mut self) -> ProduceResponse {
+        let parts = self.list(|d| ProducePartAnswer {
+            partition: d.partition(),
+            error: d.error(),
+            base: Offset(d.i64()),
+            log_start: Offset(d.i64()),
+            current_leader: d.hint(),
+        });
+        ProduceResponse { topic_groups: self.groups(parts.len()), parts }
+    }
+}
+
+/// How many kinds [`message`] knows.
+pub const KINDS: u64 = 40;
+
+/// A random message of a kind.
+#[allow(clippy::too_many_lines)] // one arm per kind
+pub fn message(kind: u64, d: &mut Dice) -> Message {
+    let body: Body = match kind {
+        0 => {
+            let parts = d.list(|d| ProducePart { partition: d.partition(), batches: d.blob() });
+            ProduceRequest { acks: -1, timeout_ms: 1, topic_groups: d.groups(parts.len()), parts }.into()
+        }
+        1 => d.produced().into(),
+        2 => d.fetch().into(),
+        3 => d.fetched().into(),
+        4 => RaftFetchRequest {
+            replica: d.small(),
+            current_epoch: d.epoch(),
+            fetch_offset: MetadataOffset(d.i64()),
+            last_fetched_epoch: d.epoch(),
+            high_watermark: MetadataOffset(d.i64()),
+            max_wait_ms: 1,
+            max_bytes: 1,
+        }
+        .into(),
+        5 => RaftFetchResponse {
+            error: d.error(),
+            leader: d.coin().then_some(NodeId(3)),
+            epoch: d.epoch(),
+            high_watermark: MetadataOffset(d.i64()),
+            diverging: d.coin().then(|| d.epoch_end()),
+            snapshot: d.coin().then_some((MetadataOffset(10), LeaderEpoch(1))),
+            batches: d.list(Dice::blob),
+        }
+        .into(),
+        6 => FetchSnapshotRequest {
+            replica: d.small(),
+            snapshot: (MetadataOffset(1), LeaderEpoch(1)),
+            position: 5,
+            max_bytes: 9,
+        }
+        .into(),
+        7 => FetchSnapshotResponse { error: d.error(), size: 9, position: 1, bytes: d.list(Dice::blob) }.into(),
+        8 => ListOffsetsRequest {
+            replica: d.broker(),
+            isolation: Isolation::ReadCommitted,
+            parts: d.list(|d| OffsetQuestion {
+                partition: d.partition(),
+                current_leader_epoch: d.epoch(),
+                timestamp: LATEST,
+            }),
+        }
+        .into(),
+        9 => ListOffsetsResponse {
+            parts: d.list(|d| OffsetAnswer {
+                partition: d.partition(),
+                error: d.error(),
+                timestamp: -1,
+                offset: Offset(d.i64()),
+                leader_epoch: d.epoch(),
+            }),
+        }
+        .into(),
+        10 => OffsetForLeaderEpochRequest {
+            replica: d.broker(),
+            parts: d.list(|d| EpochQuestion {
+                partition: d.partition(),
+                current_leader_epoch: d.epoch(),
+                epoch: d.epoch(),
+            }),
+        }
+        .into(),
+        11 => OffsetForLeaderEpochResponse {
+            parts: d.list(|d| EpochAnswer { partition: d.partition(), error: d.error(), end: d.epoch_end() }),
+        }
+        .into(),
+        12 => DeleteRecordsRequest { parts: d.list(|d| (d.partition(), Offset(d.i64()))) }.into(),
+        13 => DeleteRecordsResponse { parts: d.list(|d| (d.partition(), d.error(), Offset(d.i64()))) }.into(),
+        14 => MetadataRequest { topics: d.coin().then(|| d.list(Dice::text)) }.into(),
+        15 => MetadataResponse {
+            cluster_id: d.text(),
+            brokers: d.list(|d| (d.broker(), NodeId(1))),
+            topics: d.list(Dice::topic_metadata),
+        }
+        .into(),
+        16 => InitProducerIdRequest {
+            transactional_id: d.maybe_text(),
+            producer: ProducerId(d.i64()),
+            epoch: ProducerEpoch(1),
+        }
+        .into(),
+        17 => InitProducerIdResponse::default().into(),
+        18 => BrokerRegistrationRequest {
+            broker: d.broker(),
+            cluster_id: d.text(),
+            incarnation: 7,
+            node: NodeId(1),
+            previous_epoch: BrokerEpoch(d.i64()),
+        }
+        .into(),
+        19 => BrokerRegistrationResponse::default().into(),
+        20 => BrokerHeartbeatRequest {
+            broker: d.broker(),
+            epoch: BrokerEpoch(d.i64()),
+            metadata_offset: MetadataOffset(d.i64()),
+            want_fence: d.coin(),
+            want_shutdown: d.coin(),
+        }
+        .into(),
+        21 => BrokerHeartbeatResponse::default().into(),
+        22 => AlterPartitionRequest {
+            broker: d.broker(),
+            broker_epoch: BrokerEpoch(d.i64()),
+            parts: d.list(|d| IsrProposal {
+                partition: d.partition(),
+                leader_epoch: d.epoch(),
+                partition_epoch: PartitionEpoch(1),
+                isr: d.list(|d| (d.broker(), BrokerEpoch(1))).into(),
+                recovered: d.coin(),
+            }),
+        }
+        .into(),
+        23 => AlterPartitionResponse {
+            error: d.error(),
+            parts: d.list(|d| IsrVerdict {
+                partition: d.partition(),
+                error: d.error(),
+                leader: d.broker(),
+                leader_epoch: d.epoch(),
+                isr: d.list(Dice::broker).into(),
+                partition_epoch: PartitionEpoch(1),
+            }),
+        }
+        .into(),
+        24 => AllocateProducerIdsRequest { broker: d.broker(), broker_epoch: BrokerEpoch(d.i64()) }.into(),
+        25 => AllocateProducerIdsResponse::default().into(),
+        26 => CreateTopicsRequest { topics: d.list(Dice::new_topic) }.into(),
+        27 => CreateTopicsResponse { topics: d.list(Dice::named) }.into(),
+        28 => DeleteTopicsRequest { topics: d.list(Dice::text) }.into(),
+        29 => DeleteTopicsResponse { topics: d.list(Dice::named) }.into(),
+        30 => CreatePartitionsRequest { topics: d.list(|d| (d.text(), 5)) }.into(),
+        31 => CreatePartitionsResponse { topics: d.list(Dice::named) }.into(),
+        32 => IncrementalAlterConfigsRequest {
+            resources: d.list(|d| (d.resource(), d.list(|d| (d.text(), d.maybe_text())))),
+        }
+        .into(),
+        33 => IncrementalAlterConfigsResponse { resources: d.list(Dice::named) }.into(),
+        34 => ElectLeadersRequest { unclean: d.coin(), parts: d.list(Dice::partition) }.into(),
+        35 => ElectLeadersResponse { parts: d.list(|d| (d.partition(), d.error())) }.into(),
+        36 => OffsetCommitRequest { group: d.text(), parts: d.list(|d| (d.partition(), Offset(d.i64()), d.epoch())) }
+            .into(),
+        37 => OffsetCommitResponse { parts: d.list(|d| (d.partition(), d.error())) }.into(),
+        38 => OffsetFetchRequest { group: d.text(), parts: d.list(Dice::partition) }.into(),
+        _ => OffsetFetchResponse { error: d.error(), parts: d.list(|d| (d.partition(), Offset(d.i64()), d.epoch())) }
+            .into(),
+    };
+    Message { correlation: d.below(1 << 31) as u32, body }
+}
