@@ -28,5 +28,6 @@ pub mod ports;
 pub mod record;
 pub mod replica;
 pub mod states;
+pub mod testing;
 pub mod trace;
 pub mod wire;

@@ -1,1 +1,3 @@
-//! Placeholder.
+//! What was measured: the record that a run leaves, and its rendering as text, JSON, JUnit XML and HTML.
+
+pub mod record;

@@ -122,6 +122,21 @@ pub enum Record {
     },
     /// Nothing.
     NoOp,
+    /// The first record of a snapshot, and found nowhere else: what cannot be told from the records that follow.
+    SnapshotHeader {
+        /// The quorum's epoch and leader at the snapshot's end.
+        epoch: LeaderEpoch,
+        /// The quorum's leader then.
+        leader: NodeId,
+        /// The running hash over all records before the snapshot's end.
+        hash: u64,
+        /// Indices below are given away, removed things included.
+        next_topic: TopicIx,
+        /// As before.
+        next_partition: PartitionIx,
+        /// As before.
+        next_mirror: MirrorIx,
+    },
 }
 
 /// A partition's registration at the controller.

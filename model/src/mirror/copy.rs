@@ -1,0 +1,339 @@
+//! What a mirror fetcher does with what arrives (spec 4.3): the path that every mirrored byte takes.
+//!
+//! The order of the checks is the prototype's where it matters: the offset first (K14), then the epochs, then the append.
+
+use crate::guards::mirror as guard;
+use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
+use crate::metadata::image::MetadataImage;
+use crate::mirror::epochs::{judge_batch, BatchVerdict};
+use crate::mirror::fetcher::{Asked, FailCause, Fetcher, Outcome, Phase, Task};
+use crate::mirror::manager::{MirrorManager, TIMER_MANAGER};
+use crate::ports::{Cx, Timer};
+use crate::record::batch::BatchView;
+use crate::replica::Replicas;
+use crate::trace::{CutCause, Trace};
+use crate::wire::errors::ErrorCode;
+use crate::wire::messages::{
+    Body, EpochEnd, FetchPartAnswer, FetchResponse, ListOffsetsResponse, Message, OffsetForLeaderEpochResponse,
+};
+use bytes::Bytes;
+
+/// What a partition's processing needs beside its fetcher.
+struct Local<'a, 'b> {
+    now: Now,
+    image: &'a MetadataImage,
+    replicas: &'a mut Replicas,
+    cx: &'a mut Cx<'b>,
+    outcomes: &'a mut Vec<Outcome>,
+}
+
+impl MirrorManager {
+    /// Runs one task of a fetcher, then asks the source for what is due.
+    pub(super) fn run_fetcher(&mut self, now: Now, image: &MetadataImage, at: usize, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+        let Some(fetcher) = self.fetchers.get_mut(at) else { return };
+        let Some(task) = fetcher.tasks.pop_front() else { return };
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        let mut local = Local { now, image, replicas, cx, outcomes: &mut outcomes };
+        fetcher.take_task(task, &mut local);
+        for outcome in outcomes.drain(..) {
+            self.apply_outcome(now, image, outcome, replicas, cx);
+        }
+        self.outcomes = outcomes;
+        let fetcher = &mut self.fetchers[at];
+        if fetcher.count > 0 && fetcher.link.is_down() {
+            let conn = fetcher.link.open(now, cx);
+            self.own_fetcher(conn, at as u32);
+        } else if fetcher.count == 0 && fetcher.link.is_ready() {
+            if let Some(conn) = fetcher.link.conn() {
+                fetcher.link.close(cx);
+                fetcher.reset_session();
+                self.disown(conn);
+            }
+        }
+        let fetcher = &mut self.fetchers[at];
+        fetcher.wake_delayed(now);
+        fetcher.ask(now, cx);
+        if let Some(due) = fetcher.next_deadline() {
+            if fetcher.timer_at == Nanos::ZERO || due < fetcher.timer_at {
+                fetcher.timer_at = due;
+                cx.set_timer(Timer(TIMER_MANAGER.0 + 1 + at as u64), due);
+            }
+        }
+    }
+}
+
+impl Fetcher {
+    fn take_task(&mut self, task: Task, local: &mut Local<'_, '_>) {
+        match task {
+            Task::Opened => self.link.on_opened(),
+            Task::Closed => {
+                self.link.on_closed();
+                self.source_lost(local);
+            }
+            Task::Kick => {
+                if self.link.deadline().is_some_and(|at| at <= local.now.mono) {
+                    self.link.close(local.cx);
+                    self.source_lost(local);
+                }
+            }
+            Task::Answer(Message { correlation, body }) => {
+                if !self.link.on_answer(correlation) {
+                    return;
+                }
+                match (std::mem::take(&mut self.asked), body) {
+                    (Asked::Fetch, Body::FetchResponse(answer)) => self.on_fetched(&answer, local),
+                    (Asked::Epochs, Body::OffsetForLeaderEpochResponse(answer)) => self.on_epochs(&answer, local),
+                    (Asked::Offsets, Body::ListOffsetsResponse(answer)) => self.on_offsets(&answer, local),
+                    _ => {
+                        self.link.close(local.cx);
+                        self.source_lost(local);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The whole request failed: every partition leaves, and is looked up again (spec 4.3, last line).
+    fn source_lost(&mut self, local: &mut Local<'_, '_>) {
+        self.asked = Asked::Nothing;
+        self.reset_session();
+        let held: Vec<PartitionIx> = self.partitions().collect();
+        local.outcomes.extend(held.into_iter().map(|p| Outcome::Fail(p, FailCause::SourceUnreachable)));
+    }
+
+    fn on_fetched(&mut self, answer: &FetchResponse, local: &mut Local<'_, '_>) {
+        if !answer.error.is_none() {
+            return self.reset_session();
+        }
+        self.session_id = answer.session_id;
+        self.session_epoch = if answer.session_id == 0 {
+            0
+        } else if self.session_epoch == i32::MAX {
+            1
+        } else {
+            self.session_epoch + 1
+        };
+        for part in &answer.parts {
+            let first = part.first_batch as usize;
+            let batches = answer.batches.get(first..first + part.batch_count as usize).unwrap_or_default();
+            self.on_part(part, batches, local);
+        }
+    }
+
+    fn on_part(&mut self, answer: &FetchPartAnswer, batches: &[Bytes], local: &mut Local<'_, '_>) {
+        let current = self.slot(answer.slot).is_some_and(|slot| {
+            slot.source_partition == answer.partition && slot.phase == Phase::Fetching && slot.asked == slot.offset
+        });
+        // A slot that was let go has no partition to append to, guard or not.
+        let Some(slot) = self.slot(answer.slot).copied() else { return };
+        if !local.cx.guards.admits(guard::MirrorAnswerIsCurrent, current) {
+            return;
+        }
+        match answer.error {
+            ErrorCode::None => {
+                if slot.unproven {
+                    local.outcomes.push(Outcome::Proven(slot.partition));
+                }
+                if let Some(slot) = self.slot_mut(answer.slot) {
+                    (slot.source_hw, slot.answered_at, slot.unproven) = (answer.high_watermark, local.now.mono, false);
+                }
+                match answer.diverging {
+                    Some(end) => self.on_diverging(answer.slot, end, local),
+                    None => self.append(answer, batches, local),
+                }
+            }
+            ErrorCode::OffsetOutOfRange => self.set_phase(answer.slot, Phase::Locating),
+            ErrorCode::FencedLeaderEpoch | ErrorCode::NotLeaderOrFollower => self.on_new_leader(answer, local),
+            ErrorCode::UnknownLeaderEpoch => self.on_unknown_epoch(answer, local),
+            // Unknown topic, another id, storage trouble, corrupt data: the source may come round.
+            _ => self.set_phase(answer.slot, Phase::Delayed(local.now.mono + self.limits.backoff)),
+        }
+    }
+
+    fn append(&mut self, answer: &FetchPartAnswer, batches: &[Bytes], local: &mut Local<'_, '_>) {
+        let Some(slot) = self.slot(answer.slot).copied() else { return };
+        let partition = slot.partition;
+        // A partition that this broker leads no more has no fetcher (S10); the metadata task removed it.
+        let Some(local_epoch) = local.replicas.leads(partition) else { return };
+        if let Some(last) = batches.last().and_then(|b| BatchView::parse(b).ok()) {
+            let end = local.replicas.log(partition).map_or(Offset::UNKNOWN, |log| log.end());
+            if !local.cx.guards.admits(guard::MirrorOffsetMatchesLog, slot.offset == end) {
+                return local.outcomes.push(Outcome::Fail(partition, FailCause::OffsetMismatch));
+            }
+            match judge_batch(last.leader_epoch(), slot.epoch, local_epoch, local.cx.guards) {
+                BatchVerdict::FenceFirst => return local.outcomes.push(Outcome::Fence(partition, last.leader_epoch())),
+                BatchVerdict::SourceMetadataStale => {
+                    return local.outcomes.push(Outcome::Fail(partition, FailCause::SourceMetadataStale));
+                }
+                BatchVerdict::AppendAndBump if !slot.bump_asked => {
+                    local.outcomes.push(Outcome::Bump(partition, slot.epoch.max(last.leader_epoch())));
+                    if let Some(slot) = self.slot_mut(answer.slot) {
+                        slot.bump_asked = true;
+                    }
+                }
+                BatchVerdict::AppendAndBump | BatchVerdict::Append => {}
+            }
+            match local.replicas.append_mirrored(local.now, partition, batches, local.cx) {
+                Ok(info) => {
+                    let source = self.key.source;
+                    local.cx.trace(Trace::Mirrored {
+                        partition,
+                        source,
+                        source_partition: slot.source_partition,
+                        base: info.base,
+                        next: info.next,
+                        source_hw: answer.high_watermark,
+                        bytes: info.bytes,
+                    });
+                    if let Some(slot) = self.slot_mut(answer.slot) {
+                        slot.offset = info.next;
+                        slot.last_fetched_epoch = info.last_epoch;
+                    }
+                    self.mark_dirty(answer.slot);
+                }
+                Err(error) => {
+                    let cause = if error.code() == ErrorCode::CorruptMessage { FailCause::OffsetMismatch } else { FailCause::Storage };
+                    return local.outcomes.push(Outcome::Fail(partition, cause));
+                }
+            }
+        }
+        local.replicas.follow_source_log_start(local.now, partition, answer.log_start, local.cx);
+    }
+
+    /// The source refuses: it leads no more, or in a newer epoch (spec 4.3 "new-leader handling").
+    fn on_new_leader(&mut self, answer: &FetchPartAnswer, local: &mut Local<'_, '_>) {
+        let Some(slot) = self.slot(answer.slot).copied() else { return };
+        let backoff = Phase::Delayed(local.now.mono + self.limits.backoff);
+        let Some(hint) = answer.current_leader.filter(|h| h.epoch >= LeaderEpoch(0)) else {
+            return local.outcomes.push(Outcome::Fail(slot.partition, FailCause::SourceLeaderUnknown));
+        };
+        match hint.node {
+            Some(node) if node == self.key.source => {
+                if hint.epoch > slot.epoch {
+                    // The same broker leads on, in a newer epoch: its log may differ from what it had before.
+                    if let Some(slot) = self.slot_mut(answer.slot) {
+                        slot.epoch = hint.epoch;
+                    }
+                    let phase = if slot.last_fetched_epoch == LeaderEpoch::NONE { Phase::Fetching } else { Phase::Truncating };
+                    self.set_phase(answer.slot, phase);
+                } else {
+                    self.set_phase(answer.slot, backoff);
+                }
+            }
+            Some(_) => {
+                if local.cx.guards.admits(guard::FetcherFollowsSourceLeader, false) {
+                    return self.set_phase(answer.slot, backoff); // the mutant stays and asks again
+                }
+                local.outcomes.push(Outcome::Moved(slot.partition, hint));
+            }
+            None => local.outcomes.push(Outcome::Fail(slot.partition, FailCause::SourceLeaderUnknown)),
+        }
+    }
+
+    /// The source broker lags behind what we know; it will catch up (M06).
+    fn on_unknown_epoch(&mut self, answer: &FetchPartAnswer, local: &mut Local<'_, '_>) {
+        if local.cx.guards.admits(guard::UnknownLeaderEpochBacksOff, false) {
+            if let (Some(hint), Some(slot)) = (answer.current_leader, self.slot_mut(answer.slot)) {
+                slot.epoch = hint.epoch; // the mutant believes the laggard
+            }
+            return self.set_phase(answer.slot, Phase::Fetching);
+        }
+        self.set_phase(answer.slot, Phase::Delayed(local.now.mono + self.limits.backoff));
+    }
+
+    // -------------------------------------------------------------------------------------------------------- divergence
+
+    /// Where our last epochs end at the source. An answer that does not fit the question fails as a whole (REP-22).
+    fn on_epochs(&mut self, answer: &OffsetForLeaderEpochResponse, local: &mut Local<'_, '_>) {
+        let asked = std::mem::take(&mut self.questions);
+        if asked.len() != answer.parts.len() {
+            return self.refuse_answer(&asked, local);
+        }
+        for (at, part) in asked.into_iter().zip(&answer.parts) {
+            let Some(slot) = self.slot(at).copied().filter(|s| s.phase == Phase::Truncating) else { continue };
+            if !part.error.is_none() || slot.source_partition != part.partition {
+                local.outcomes.push(Outcome::Fail(slot.partition, FailCause::SourceMetadataStale));
+            } else if part.end.end < Offset::ZERO {
+                // Our epoch is above everything the source knows: stock rule, no cut; the fetch will tell (spec 3.9).
+                self.set_phase(at, Phase::Fetching);
+            } else {
+                self.on_diverging(at, part.end, local);
+            }
+        }
+    }
+
+    fn refuse_answer(&mut self, asked: &[u32], local: &mut Local<'_, '_>) {
+        let failed = asked.iter().filter_map(|at| self.slot(*at)).map(|s| s.partition);
+        local.outcomes.extend(failed.map(|p| Outcome::Fail(p, FailCause::SourceMetadataStale)));
+    }
+
+    /// Our last epoch ends at `theirs` in the source's log: cut what lies beyond, if that is allowed (decision 39).
+    fn on_diverging(&mut self, at: u32, theirs: EpochEnd, local: &mut Local<'_, '_>) {
+        let Some(slot) = self.slot(at).copied() else { return };
+        let Some(log) = local.replicas.log(slot.partition) else { return };
+        let end = log.end();
+        let ours = log.end_offset_for(theirs.epoch);
+        let to = if ours.end < Offset::ZERO || ours.epoch == theirs.epoch { theirs.end.min(end) } else { ours.end.min(end) };
+        let to = if ours.epoch == theirs.epoch && ours.end >= Offset::ZERO { to.min(ours.end) } else { to };
+        self.cut(at, to, end, local);
+    }
+
+    fn cut(&mut self, at: u32, to: Offset, end: Offset, local: &mut Local<'_, '_>) {
+        let Some(slot) = self.slot(at).copied() else { return };
+        if to >= end || local.cx.guards.admits(guard::DivergenceCuts, false) {
+            return self.set_phase(at, Phase::Fetching);
+        }
+        let supported = local.image.topic_config(slot.topic).mirror_support_unclean_leader_election;
+        if !local.cx.guards.admits(guard::DivergenceNeedsSupport, supported) {
+            return local.outcomes.push(Outcome::Contradicted(slot.partition, to));
+        }
+        match local.replicas.truncate_mirror_leader(local.now, slot.partition, to, CutCause::MirrorDivergence, local.cx) {
+            Ok(()) => local.outcomes.push(Outcome::Cut(slot.partition, to)),
+            Err(_) => local.outcomes.push(Outcome::Fail(slot.partition, FailCause::Storage)),
+        }
+    }
+
+    // ------------------------------------------------------------------------------------------------------ out of range
+
+    /// First and last offset of the source's log, after OFFSET_OUT_OF_RANGE (spec 4.6, decisions 39 and 40).
+    fn on_offsets(&mut self, answer: &ListOffsetsResponse, local: &mut Local<'_, '_>) {
+        let asked = std::mem::take(&mut self.questions);
+        if asked.len() * 2 != answer.parts.len() {
+            return self.refuse_answer(&asked, local);
+        }
+        for (at, pair) in asked.into_iter().zip(answer.parts.chunks(2)) {
+            let [first, last] = pair else { continue };
+            let Some(slot) = self.slot(at).copied().filter(|s| s.phase == Phase::Locating) else { continue };
+            if !first.error.is_none() || !last.error.is_none() || first.partition != slot.source_partition {
+                local.outcomes.push(Outcome::Fail(slot.partition, FailCause::SourceMetadataStale));
+                continue;
+            }
+            let end = local.replicas.log(slot.partition).map_or(slot.offset, |log| log.end());
+            if last.offset < end {
+                self.cut(at, last.offset, end, local);
+            } else if first.offset > end {
+                self.jump_gap(at, end, first.offset, local);
+            } else {
+                self.set_phase(at, Phase::Fetching);
+            }
+        }
+    }
+
+    /// The source's retention was faster than the mirror: what lies between is gone, and is said to be (decision 40).
+    fn jump_gap(&mut self, at: u32, from: Offset, to: Offset, local: &mut Local<'_, '_>) {
+        let Some(slot) = self.slot(at).copied() else { return };
+        let partition = slot.partition;
+        if local.replicas.restart_mirror_leader_at(local.now, partition, to, local.cx).is_err() {
+            return local.outcomes.push(Outcome::Fail(partition, FailCause::Storage));
+        }
+        if !local.cx.guards.admits(guard::MirrorReportsGap, false) {
+            local.cx.trace(Trace::MirrorGap { partition, from, to });
+            local.outcomes.push(Outcome::Gap(partition, from, to));
+        }
+        if let Some(slot) = self.slot_mut(at) {
+            slot.offset = to;
+            slot.last_fetched_epoch = LeaderEpoch::NONE;
+        }
+        self.set_phase(at, Phase::Fetching);
+    }
+}

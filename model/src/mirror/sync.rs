@@ -1,0 +1,244 @@
+//! Looking at the source cluster: who leads what, in which epoch, and is it still the same cluster (spec 6.1, 1.1).
+//!
+//! Every destination broker keeps the leaders its fetchers need; a failure asks for a look at once, and time asks for one
+//! each refresh interval. Only the mirror-level coordinator (the leader of the `__mirror_state` partition that the mirror's
+//! name hashes to) also raises epochs that came close (the periodic bump of spec 3.3).
+
+use crate::guards::mirror as guard;
+use crate::ids::{ConnId, MirrorIx, Nanos, NodeId, Now, PartitionIx, TopicId};
+use crate::metadata::configs::MirrorConfig;
+use crate::metadata::image::MetadataImage;
+use crate::mirror::epochs::needs_bump;
+use crate::mirror::fetcher::{state_partition, FailCause, Task};
+use crate::mirror::link::Link;
+use crate::mirror::manager::{ManagerTask, MirrorManager, LANE_MANAGER};
+use crate::mirror::source::SourceCluster;
+use crate::ports::Cx;
+use crate::replica::Replicas;
+use crate::states::{DesiredState, MirrorState};
+use crate::wire::messages::{Body, Message, MetadataRequest, MetadataResponse};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The name of the state topic (spec 7.1).
+pub const STATE_TOPIC: &str = "__mirror_state";
+
+/// How long to wait before a look that found nothing is repeated.
+const RELOOK: Nanos = Nanos::from_secs(1);
+/// Observations in a row before a changed cluster id counts (decision 4).
+const PROOF: u32 = 2;
+
+/// One mirror's view of its source, and the connection it looks through.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// What is known.
+    pub cluster: SourceCluster,
+    /// Topics to look up: name and the id it must have.
+    pub wanted: BTreeMap<Arc<str>, TopicId>,
+    /// Partitions that cannot start before the next answer.
+    pub awaiting: BTreeSet<PartitionIx>,
+    bootstrap: Vec<NodeId>,
+    next_bootstrap: usize,
+    expected_id: Arc<str>,
+    other_id_seen: u32,
+    link: Link,
+    interval: Nanos,
+    due: Nanos,
+}
+
+/// What arrived on a source's metadata connection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceTask {
+    /// The connection.
+    pub conn: ConnId,
+    /// What.
+    pub task: Task,
+}
+
+impl Source {
+    /// A source that was never looked at: the first look is due now.
+    #[must_use]
+    pub fn new(_mirror: MirrorIx, config: &MirrorConfig, now: Now) -> Self {
+        let timeout = Nanos::from_millis(config.request_timeout_ms);
+        Self {
+            cluster: SourceCluster::default(),
+            wanted: BTreeMap::new(),
+            awaiting: BTreeSet::new(),
+            bootstrap: config.bootstrap_servers.to_vec(),
+            next_bootstrap: 0,
+            expected_id: config.source_cluster_id.clone(),
+            other_id_seen: 0,
+            link: Link::new(config.bootstrap_servers.first().copied().unwrap_or_default(), timeout),
+            interval: Nanos::from_millis(config.refresh_interval_ms),
+            due: now.mono,
+        }
+    }
+
+    /// When the next look, or the end of a wait, is due.
+    #[must_use]
+    pub fn next_deadline(&self) -> Nanos {
+        self.link.deadline().map_or(self.due, |wait| if self.link.is_down() { self.due } else { wait })
+    }
+}
+
+impl MirrorManager {
+    /// Asks for a look at the source now.
+    pub(super) fn want_refresh(&mut self, mirror: MirrorIx, cx: &mut Cx<'_>) {
+        let Some(source) = self.sources.get_mut(&mirror) else { return };
+        source.due = Nanos::ZERO;
+        if self.tasks.back() != Some(&ManagerTask::Tick) {
+            self.tasks.push_back(ManagerTask::Tick);
+            cx.wake(LANE_MANAGER);
+        }
+    }
+
+    /// Starts the looks that are due and ends the waits that took too long.
+    pub(super) fn sync_sources(&mut self, now: Now, image: &MetadataImage, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+        let mirrors: Vec<MirrorIx> = self.sources.keys().copied().collect();
+        for mirror in mirrors {
+            let Some(source) = self.sources.get_mut(&mirror) else { continue };
+            if source.link.deadline().is_some_and(|at| at <= now.mono) {
+                self.source_failed(now, image, mirror, replicas, cx);
+                continue;
+            }
+            if source.due > now.mono || source.link.is_waiting_for_answer() || source.wanted.is_empty() {
+                if source.wanted.is_empty() {
+                    source.due = now.mono + source.interval;
+                }
+                continue;
+            }
+            if source.link.is_ready() {
+                self.look(now, mirror, cx);
+            } else if source.link.is_down() {
+                let Some(to) = source.bootstrap.get(source.next_bootstrap % source.bootstrap.len().max(1)) else { continue };
+                source.link.to = *to;
+                let conn = source.link.open(now, cx);
+                self.own_source(conn, mirror);
+            }
+        }
+    }
+
+    fn look(&mut self, now: Now, mirror: MirrorIx, cx: &mut Cx<'_>) {
+        let Some(source) = self.sources.get_mut(&mirror) else { return };
+        let topics = source.wanted.keys().cloned().collect();
+        source.due = now.mono + source.interval;
+        source.link.send(now, MetadataRequest { topics: Some(topics) }.into(), Nanos::ZERO, cx);
+    }
+
+    pub(super) fn run_source(&mut self, now: Now, image: &MetadataImage, mirror: MirrorIx, arrived: SourceTask, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+        let Some(source) = self.sources.get_mut(&mirror) else { return };
+        if source.link.conn() != Some(arrived.conn) {
+            return;
+        }
+        match arrived.task {
+            Task::Opened => {
+                source.link.on_opened();
+                self.look(now, mirror, cx);
+            }
+            Task::Closed => {
+                source.link.on_closed();
+                self.source_failed(now, image, mirror, replicas, cx);
+            }
+            Task::Answer(Message { correlation, body: Body::MetadataResponse(answer) }) => {
+                if source.link.on_answer(correlation) {
+                    self.on_source_metadata(now, image, mirror, &answer, replicas, cx);
+                }
+            }
+            Task::Answer(_) | Task::Kick => {}
+        }
+    }
+
+    /// The look failed: the next one goes to another broker; who waited for it retries like after any failure.
+    fn source_failed(&mut self, now: Now, image: &MetadataImage, mirror: MirrorIx, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+        let Some(source) = self.sources.get_mut(&mirror) else { return };
+        if let Some(conn) = source.link.conn() {
+            source.link.close(cx);
+            self.disown(conn);
+        }
+        let Some(source) = self.sources.get_mut(&mirror) else { return };
+        source.link.on_closed();
+        source.next_bootstrap += 1;
+        source.due = now.mono + RELOOK;
+        for partition in std::mem::take(&mut source.awaiting) {
+            self.fail(now, image, partition, FailCause::SourceUnreachable, replicas, cx);
+        }
+        // The failures asked for a look at once; one a second is enough.
+        if let Some(source) = self.sources.get_mut(&mirror) {
+            source.due = now.mono + RELOOK;
+        }
+    }
+
+    fn on_source_metadata(&mut self, now: Now, image: &MetadataImage, mirror: MirrorIx, answer: &MetadataResponse, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+        let Some(source) = self.sources.get_mut(&mirror) else { return };
+        let same = source.expected_id.is_empty() || answer.cluster_id == source.expected_id;
+        if !cx.guards.admits(guard::SourceClusterIdMatches, same) {
+            source.other_id_seen += 1;
+            source.due = now.mono + RELOOK;
+            if source.other_id_seen >= PROOF {
+                self.fail_all(now, image, mirror, replicas, cx);
+            }
+            return;
+        }
+        source.other_id_seen = 0;
+        source.cluster.on_metadata(answer, &source.wanted, cx.guards);
+        let awaiting = std::mem::take(&mut source.awaiting);
+        for partition in awaiting {
+            let Some((topic, number)) = self.part(partition).map(|p| (p.topic_id, p.number)) else { continue };
+            if self.part(partition).is_none_or(|p| p.state != MirrorState::LogAlignment) {
+                continue;
+            }
+            let known = self.sources.get(&mirror).is_some_and(|s| s.cluster.leader(topic, number).is_ok());
+            if known {
+                self.enter(now, image, partition, MirrorState::Mirroring, replicas, cx);
+            } else {
+                self.fail(now, image, partition, FailCause::SourceLeaderUnknown, replicas, cx);
+            }
+        }
+        if self.is_mirror_coordinator(image, mirror) {
+            self.periodic_bump(image, mirror, cx);
+        }
+    }
+
+    /// The source is another cluster: nothing of this mirror goes on (decision 4).
+    fn fail_all(&mut self, now: Now, image: &MetadataImage, mirror: MirrorIx, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+        let partitions: Vec<_> = self.iter().filter(|p| p.mirror == mirror && p.attempt >= 0).map(|p| p.partition).collect();
+        for partition in partitions {
+            self.fail(now, image, partition, FailCause::SourceClusterChanged, replicas, cx);
+        }
+        if let Some(source) = self.sources.get_mut(&mirror) {
+            source.due = now.mono + source.interval;
+        }
+    }
+
+    /// Whether this broker does the jobs of the mirror as a whole.
+    fn is_mirror_coordinator(&self, image: &MetadataImage, mirror: MirrorIx) -> bool {
+        let (Some(entry), Some(topic)) = (image.mirror(mirror), image.topic_by_name(STATE_TOPIC)) else { return false };
+        let Some(topic) = image.topic(topic) else { return false };
+        let at = state_partition(&entry.name, topic.partitions.len() as u32);
+        let partition = topic.partitions.get(at as usize).and_then(|ix| image.partition(*ix));
+        partition.is_some_and(|p| p.state.leader == self.me)
+    }
+
+    /// Raises every leader epoch that the source came close to, whoever leads the partition here (spec 3.3; K10: only what
+    /// is wanted MIRRORING).
+    fn periodic_bump(&mut self, image: &MetadataImage, mirror: MirrorIx, cx: &mut Cx<'_>) {
+        let Some(source) = self.sources.get(&mirror) else { return };
+        let mut close = Vec::new();
+        for (name, id) in &source.wanted {
+            let Some(topic) = image.topic_by_name(name) else { continue };
+            if image.mirror_of(topic) != Some((mirror, DesiredState::Mirroring)) {
+                continue;
+            }
+            let Some(entry) = image.topic(topic) else { continue };
+            for (number, partition) in entry.partitions.iter().enumerate() {
+                let (Some(theirs), Some(ours)) = (source.cluster.epoch(*id, number as u32), image.partition(*partition)) else { continue };
+                if needs_bump(theirs, ours.state.leader_epoch) {
+                    close.push((*partition, theirs));
+                }
+            }
+        }
+        for (partition, epoch) in close {
+            self.want_bump_anywhere(partition, epoch, cx);
+        }
+    }
+}

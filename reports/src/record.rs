@@ -1,0 +1,234 @@
+//! The record that a run leaves: `summary.json`, the printed summary and the pages are renderings of it.
+//!
+//! Everything in it but [`Record::wall_s`], [`Record::peak_rss_mb`] and the figures derived from them comes from simulated
+//! time and state, so two runs of one seed leave equal records otherwise.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How a run ended. The number is the process's exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Everything held.
+    Pass,
+    /// A safety invariant broke.
+    Violation,
+    /// A liveness property failed without an excuse.
+    Stall,
+    /// A required mark was never reached: the run proved nothing.
+    Vacuous,
+    /// The same seed gave two histories.
+    Diverged,
+    /// The budget or the time ran out.
+    Unknown,
+    /// An expectation was not met, or the expected violation did not come.
+    Unmet,
+}
+
+impl Verdict {
+    /// The exit code of design section 2.
+    #[must_use]
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Pass => 0,
+            Self::Violation => 1,
+            Self::Stall => 3,
+            Self::Vacuous => 4,
+            Self::Diverged => 5,
+            Self::Unknown => 6,
+            Self::Unmet => 7,
+        }
+    }
+
+    /// One word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Violation => "violation",
+            Self::Stall => "stall",
+            Self::Vacuous => "vacuous",
+            Self::Diverged => "diverged",
+            Self::Unknown => "unknown",
+            Self::Unmet => "unmet",
+        }
+    }
+}
+
+/// One broken invariant or failed liveness property.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Violation {
+    /// The property's id, as in `mirrorlab checks`.
+    pub id: String,
+    /// What it demands.
+    pub says: String,
+    /// Where: cluster, partition, node.
+    pub at: String,
+    /// What should have been.
+    pub expected: String,
+    /// What was.
+    pub got: String,
+    /// Whose it is: system, client, operator or environment.
+    pub whose: String,
+    /// Simulated nanoseconds.
+    pub time_ns: u64,
+    /// Number of the event.
+    pub step: u64,
+}
+
+/// An `expect` entry and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Expectation {
+    /// The entry as written.
+    pub what: String,
+    /// What should have been.
+    pub expected: String,
+    /// What was.
+    pub got: String,
+    /// Whether it was met.
+    pub met: bool,
+}
+
+/// One line of the run's story.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoryLine {
+    /// Simulated nanoseconds.
+    pub time_ns: u64,
+    /// Number of the event.
+    pub step: u64,
+    /// What happened.
+    pub text: String,
+    /// True for faults and operator actions.
+    pub fault: bool,
+}
+
+/// A fault's or operator action's stretch of time, for the bands of a chart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Band {
+    /// Start, simulated nanoseconds.
+    pub from_ns: u64,
+    /// End, simulated nanoseconds.
+    pub to_ns: u64,
+    /// What.
+    pub label: String,
+}
+
+/// One sampled curve: values at a fixed interval from time zero.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Curve {
+    /// Name, e.g. `mirrored bytes per second`.
+    pub name: String,
+    /// Unit of the values.
+    pub unit: String,
+    /// Sample interval, simulated nanoseconds.
+    pub interval_ns: u64,
+    /// Values; `None` where it was unknown (a lag while the source is silent).
+    pub values: Vec<Option<f64>>,
+}
+
+/// Percentiles of a distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// How many samples.
+    pub count: u64,
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// One row of a matrix run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The matrix values of this row, by key.
+    pub set: BTreeMap<String, String>,
+    /// The row's own record.
+    pub record: Record,
+}
+
+/// The record of one run, or of a matrix of runs (then with `rows`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The scenario's path as given.
+    pub scenario: String,
+    /// Its title.
+    pub title: String,
+    /// The seed.
+    pub seed: u64,
+    /// The profile.
+    pub profile: String,
+    /// What was resolved from the seed, in one line.
+    pub resolved: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why, in one line.
+    pub reason: String,
+    /// What broke, in order; all of the first failing event.
+    pub violations: Vec<Violation>,
+    /// Excuses that liveness properties named.
+    pub excuses: Vec<String>,
+    /// Expectations.
+    pub expectations: Vec<Expectation>,
+    /// How often each mark was reached.
+    pub marks: BTreeMap<String, u64>,
+    /// Guards whose condition was never refused, and guards that were switched off.
+    pub guards: GuardUse,
+    /// The running hash over all trace events, in hexadecimal.
+    pub trace_hash: String,
+    /// Events of the world.
+    pub events: u64,
+    /// Requests and responses delivered.
+    pub messages: u64,
+    /// Batches appended to any replica.
+    pub appends: u64,
+    /// Simulated seconds.
+    pub simulated_s: f64,
+    /// Wall seconds.
+    pub wall_s: f64,
+    /// Peak resident memory of the process, MB.
+    pub peak_rss_mb: f64,
+    /// Everything else that was measured, by name.
+    pub figures: BTreeMap<String, f64>,
+    /// Lag of mirrored partitions in records, sampled.
+    pub lag: Percentiles,
+    /// Curves over simulated time.
+    pub curves: Vec<Curve>,
+    /// Faults and operator actions as bands.
+    pub bands: Vec<Band>,
+    /// State changes, at most 50, oldest first.
+    pub story: Vec<StoryLine>,
+    /// How many story lines were left out.
+    pub story_omitted: u64,
+    /// One command that runs this again.
+    pub repro: String,
+    /// Commit, toolchain and lock file that made it.
+    pub build: Build,
+    /// Rows of a matrix.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<Row>,
+}
+
+/// What made the binary: a repro names it, and a mismatch is announced.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Build {
+    /// The commit, or "unknown".
+    pub commit: String,
+    /// `rustc --version`.
+    pub toolchain: String,
+    /// Hash of Cargo.lock.
+    pub lockfile: String,
+}
+
+/// Use of the guard registry in a run.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct GuardUse {
+    /// Guards that refused something at least once.
+    pub hit: Vec<String>,
+    /// Guards switched off.
+    pub off: Vec<String>,
+    /// Quirks switched on.
+    pub quirks: Vec<String>,
+}

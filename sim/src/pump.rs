@@ -1,0 +1,51 @@
+//! Drives a world under madsim: one task, and its virtual clock follows the world's.
+//!
+//! madsim gives the ban on threads, seeded entropy behind libc, and a runtime for the async tests that users write. Its
+//! scheduler decides nothing about the world: while no async task looks on, the pump takes the world's events in slices of a
+//! millisecond and sleeps in between (measured: a sleep to every deadline costs 40 %); for a task that looks on it sleeps
+//! to every deadline exactly.
+
+use crate::world::{Happened, World};
+use mirrorlab_model::ids::Nanos;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+/// Events of so much simulated time are taken per wake of the pump.
+const SLICE: Nanos = Nanos::from_millis(1);
+
+/// Runs `job` on a fresh thread inside a madsim runtime of that seed, and returns what it returns.
+///
+/// A fresh thread per seed: a runtime made on a thread that made a hash map before would not be reproducible.
+///
+/// # Panics
+/// When the job panics: its panic is passed on.
+pub fn on_fresh_runtime<T: Send + 'static>(seed: u64, job: impl AsyncFnOnce() -> T + Send + 'static) -> T {
+    #[expect(clippy::disallowed_methods, reason = "the one thread that holds the whole simulation; it is joined at once")]
+    let thread = std::thread::spawn(move || {
+        let runtime = madsim::runtime::Runtime::with_seed_and_config(seed, madsim::Config::default());
+        runtime.block_on(async move { job().await })
+    });
+    match thread.join() {
+        Ok(done) => done,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// Takes the world's events up to and including `until`, or until `observe` breaks off. `observe` sees every step.
+pub async fn pump<B>(
+    world: &mut World,
+    until: Nanos,
+    mut observe: impl FnMut(&mut World, Happened) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    let (began, from) = (madsim::time::Instant::now(), world.now());
+    loop {
+        let Some(next) = world.next_time().filter(|t| *t <= until) else { return ControlFlow::Continue(()) };
+        let slice = (next + SLICE).min(until);
+        while world.next_time().is_some_and(|t| t <= slice) {
+            let happened = world.step();
+            observe(world, happened)?;
+        }
+        let behind = Duration::from_nanos(world.now().since(from).0).saturating_sub(began.elapsed());
+        madsim::time::sleep(behind).await;
+    }
+}

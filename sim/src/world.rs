@@ -1,0 +1,591 @@
+//! The world: one queue of events ordered by (time, sequence), and everything that events happen to.
+//!
+//! [`World::step`] takes the next event, hands it to one node through its door, and turns what the node asks for into later
+//! events by way of the network, disk and clock models. What happened stands in [`World::trace`] until the next step. The
+//! world knows no scenario: scripts are events with a number that it hands back ([`Happened::Script`]).
+
+use crate::clock::Clock;
+use crate::disk::{DiskModel, FlushEnd, FlushStart, NodeDisk, Store, Ticket};
+use crate::net::{NetEvent, NetOut, Network, NodeSpec, Topology};
+use crate::node::{Condition, LastStop, Node, Process, Program};
+use crate::queue::EventQueue;
+use crate::rng::{join, Concern, Seed};
+use crate::trace_hash::TraceHash;
+use mirrorlab_model::guards::Guards;
+use mirrorlab_model::ids::{Nanos, NodeId, Now};
+use mirrorlab_model::ports::{first_conn, Cx, Effect, Entropy, ExitReason, Input, Lane, Outbox, Timer};
+use mirrorlab_model::trace::TraceEvent;
+use std::sync::Arc;
+
+/// Something that is due.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// The network wants to go on.
+    Net(NetEvent),
+    /// A lane may run one task.
+    Run { node: NodeId, incarnation: u32, lane: Lane },
+    /// A timer, by the node's monotonic reading.
+    Timer { node: NodeId, incarnation: u32, timer: Timer, at: Nanos },
+    /// A flush ends.
+    Flushed { node: NodeId, incarnation: u32, ticket: Ticket },
+    /// A process starts, unless the node was told something else since.
+    Boot { node: NodeId, incarnation: u32 },
+    /// The kernel writes back what is dirty.
+    WriteBack { node: NodeId },
+    /// A step of a script.
+    Script(u32),
+}
+
+/// What a step was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happened {
+    /// The world went on.
+    Event,
+    /// A script's step is due: its owner acts.
+    Script(u32),
+    /// A process ended by itself.
+    Exited(NodeId, ExitReason),
+    /// Nothing is due any more.
+    Nothing,
+}
+
+/// Steps allowed at one instant before the world counts as stuck (L19).
+pub const STEPS_PER_INSTANT_MAX: u32 = 1_000_000;
+
+/// Counts of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events handled.
+    pub events: u64,
+    /// Requests and responses delivered.
+    pub messages: u64,
+    /// Batches, or runs of them, appended to a replica.
+    pub appends: u64,
+    /// Trace events.
+    pub traced: u64,
+}
+
+/// All nodes, the network between them, and what is due.
+#[derive(Clone, Debug)]
+pub struct World {
+    seed: Seed,
+    now: Nanos,
+    queue: EventQueue<Event>,
+    nodes: Vec<Node>,
+    net: Network,
+    store: Store,
+    hash: TraceHash,
+    counts: Counts,
+    at_this_instant: u32,
+    last_acting: Option<(NodeId, Lane)>,
+    out: Outbox,
+    net_out: NetOut,
+    trace: Vec<TraceEvent>,
+    /// Processes that asked to end.
+    exits: Vec<(NodeId, ExitReason)>,
+}
+
+impl World {
+    // ------------------------------------------------------------------------------------------------------- looking in
+
+    /// The present simulated time.
+    #[must_use]
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+    /// The seed.
+    #[must_use]
+    pub fn seed(&self) -> Seed {
+        self.seed
+    }
+    /// When the next event is due.
+    #[must_use]
+    pub fn next_time(&self) -> Option<Nanos> {
+        self.queue.peek_time()
+    }
+    /// What the last step traced, in order.
+    #[must_use]
+    pub fn trace(&self) -> &[TraceEvent] {
+        &self.trace
+    }
+    /// The running hash over everything that happened.
+    #[must_use]
+    pub fn trace_hash(&self) -> u64 {
+        self.hash.value()
+    }
+    /// What was counted so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+    /// All nodes by id.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+    /// One node.
+    #[must_use]
+    pub fn node(&self, node: NodeId) -> &Node {
+        &self.nodes[usize::from(node.0)]
+    }
+    /// The node of that name.
+    #[must_use]
+    pub fn node_named(&self, name: &str) -> Option<NodeId> {
+        self.nodes.iter().position(|n| &*n.name == name).map(|at| NodeId(at as u16))
+    }
+    /// The network.
+    #[must_use]
+    pub fn net(&self) -> &Network {
+        &self.net
+    }
+    /// The arena that all disks share; with a node's disk it tells what is on it.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+}
+
+/// How often a kernel writes dirty pages back (Linux: 30 s).
+const WRITE_BACK_EVERY: Nanos = Nanos::from_secs(30);
+/// A process is up this long after it was started, at least.
+const BOOT_MIN: Nanos = Nanos::from_millis(50);
+
+impl World {
+    // --------------------------------------------------------------------------------------------------------- building
+
+    /// A world without nodes.
+    #[must_use]
+    pub fn new(topology: &Topology, seed: u64) -> Self {
+        Self {
+            seed: Seed(seed),
+            now: Nanos::ZERO,
+            queue: EventQueue::default(),
+            nodes: Vec::new(),
+            net: Network::new(topology, seed),
+            store: Store::new(),
+            hash: TraceHash::default(),
+            counts: Counts::default(),
+            at_this_instant: 0,
+            last_acting: None,
+            out: Outbox::default(),
+            net_out: NetOut::default(),
+            trace: Vec::new(),
+            exits: Vec::new(),
+        }
+    }
+
+    /// The id that the next node gets.
+    #[must_use]
+    pub fn next_node(&self) -> NodeId {
+        NodeId(self.nodes.len() as u16)
+    }
+
+    /// Adds a node that is down. Its place in the network is `spec`, whose node id must be [`World::next_node`].
+    pub fn add_node(&mut self, name: &str, cluster: Option<u8>, spec: NodeSpec, program: Program, guards: Guards) -> NodeId {
+        let id = self.next_node();
+        debug_assert_eq!(spec.node, id);
+        self.net.add_node(spec);
+        self.nodes.push(Node {
+            name: Arc::from(name),
+            cluster,
+            program,
+            process: None,
+            condition: Condition::Down,
+            incarnation: 0,
+            last_stop: LastStop::Never,
+            disk: NodeDisk::new(id, self.seed, DiskModel::default()),
+            clock: Clock::default(),
+            guards,
+            entropy: Entropy(self.seed.of_process(id)),
+            next_conn: first_conn(id),
+            wakes: 0,
+            busy: Vec::new(),
+            slow: Vec::new(),
+            held: Vec::new(),
+        });
+        self.queue.push(self.now + WRITE_BACK_EVERY, Event::WriteBack { node: id });
+        id
+    }
+
+    /// A node that may be changed between steps: its clock, its disk's faults, its program.
+    pub fn node_mut(&mut self, node: NodeId) -> &mut Node {
+        &mut self.nodes[usize::from(node.0)]
+    }
+
+    /// The network, for faults. Call [`World::network_changed`] when done.
+    pub fn net_mut(&mut self) -> &mut Network {
+        &mut self.net
+    }
+
+    /// Asks to be told [`Happened::Script`] with this number at an instant (not before now).
+    pub fn schedule_script(&mut self, at: Nanos, number: u32) {
+        self.queue.push(at.max(self.now), Event::Script(number));
+    }
+
+    // -------------------------------------------------------------------------------------------------------- life-cycle
+
+    /// Starts the process of a node that is down; it is up after a short drawn time.
+    pub fn start(&mut self, node: NodeId) {
+        let n = &mut self.nodes[usize::from(node.0)];
+        if n.condition != Condition::Down {
+            return;
+        }
+        n.incarnation += 1;
+        let incarnation = n.incarnation;
+        let draw = self.seed.draw(Concern::Boot, u64::from(node.0), u64::from(incarnation));
+        let at = self.now + BOOT_MIN + Nanos::from_micros(draw % 50_000);
+        self.queue.push(at, Event::Boot { node, incarnation });
+    }
+
+    /// Ends a process at once; the page cache stays.
+    pub fn kill(&mut self, node: NodeId) {
+        self.bring_down(node, LastStop::Killed);
+    }
+
+    /// Takes the power away: what was not flushed is subject to the disk's rules.
+    pub fn power_loss(&mut self, node: NodeId) {
+        self.bring_down(node, LastStop::PowerLoss);
+    }
+
+    /// Ends a process and replaces its disk by an empty one.
+    pub fn wipe(&mut self, node: NodeId) {
+        self.bring_down(node, LastStop::Wiped);
+    }
+
+    /// Stops a process as a signal would; [`World::resume`] lets it go on.
+    pub fn pause(&mut self, node: NodeId) {
+        let n = &mut self.nodes[usize::from(node.0)];
+        if n.condition == Condition::Up {
+            n.condition = Condition::Paused;
+            self.net.node_down(self.now, node, crate::net::Down::Paused, &mut self.net_out);
+            self.drain_net();
+        }
+    }
+
+    /// Lets a paused process go on: it sees at once what waited for it.
+    pub fn resume(&mut self, node: NodeId) {
+        let n = &mut self.nodes[usize::from(node.0)];
+        if n.condition != Condition::Paused {
+            return;
+        }
+        n.condition = Condition::Up;
+        let incarnation = n.incarnation;
+        for event in std::mem::take(&mut n.held) {
+            self.queue.push(self.now, event);
+        }
+        self.net.node_up(self.now, node, incarnation, &mut self.net_out);
+        self.drain_net();
+    }
+
+    fn bring_down(&mut self, node: NodeId, how: LastStop) {
+        let n = &mut self.nodes[usize::from(node.0)];
+        if n.condition == Condition::Down && how != LastStop::Wiped {
+            // A start that was under way is called off.
+            n.incarnation += 1;
+            return;
+        }
+        n.process = None;
+        n.condition = Condition::Down;
+        n.incarnation += 1;
+        n.last_stop = how;
+        n.held.clear();
+        n.busy.clear();
+        let down = match how {
+            LastStop::PowerLoss => {
+                n.disk.power_loss(&mut self.store, &crate::disk::CrashRules::default());
+                crate::net::Down::PowerLoss
+            }
+            LastStop::Wiped => {
+                n.disk.kill(&mut self.store);
+                n.disk.wipe(&mut self.store);
+                crate::net::Down::PowerLoss
+            }
+            _ => {
+                n.disk.kill(&mut self.store);
+                crate::net::Down::Killed
+            }
+        };
+        self.net.node_down(self.now, node, down, &mut self.net_out);
+        self.drain_net();
+    }
+
+    /// Makes one lane of a node slow: every wake takes `extra` longer, until an instant.
+    pub fn slow_lane(&mut self, node: NodeId, lane: Lane, extra: Nanos, until: Nanos) {
+        self.nodes[usize::from(node.0)].slow.push(crate::node::SlowLane { lane, extra, until });
+    }
+
+    /// Lets a stalled disk go on.
+    pub fn release_disk(&mut self, node: NodeId) {
+        let n = &mut self.nodes[usize::from(node.0)];
+        let incarnation = n.incarnation;
+        for (ticket, at) in n.disk.release(self.now) {
+            self.queue.push(at, Event::Flushed { node, incarnation, ticket });
+        }
+    }
+
+    /// Calls a running process from outside of its door, as an operator's signal or a client's script does; what it asks for
+    /// is taken up as usual.
+    pub fn call(&mut self, node: NodeId, what: impl FnOnce(&mut Process, Now, &mut Cx<'_>)) {
+        self.run_task(node, None, what);
+    }
+
+    // -------------------------------------------------------------------------------------------------------------- time
+
+    /// Takes the next event. What happened stands in [`World::trace`] until the next call.
+    pub fn step(&mut self) -> Happened {
+        self.trace.clear();
+        let Some((at, _, event)) = self.queue.pop() else { return Happened::Nothing };
+        if at > self.now {
+            self.now = at;
+            self.at_this_instant = 0;
+        }
+        self.at_this_instant += 1;
+        self.counts.events += 1;
+        self.hash.fold_words(at.0, event.kind());
+        match event {
+            Event::Net(event) => {
+                self.net.arrive(self.now, event, &mut self.net_out);
+                self.drain_net();
+            }
+            Event::Run { node, incarnation, lane } => {
+                if self.may_run(node, incarnation, || Event::Run { node, incarnation, lane }) {
+                    return self.run_lane(node, lane);
+                }
+            }
+            Event::Timer { node, incarnation, timer, at } => {
+                if self.may_run(node, incarnation, || Event::Timer { node, incarnation, timer, at }) {
+                    self.fire(node, incarnation, timer, at);
+                }
+            }
+            Event::Flushed { node, incarnation, ticket } => {
+                if self.may_run(node, incarnation, || Event::Flushed { node, incarnation, ticket }) {
+                    let end = self.nodes[usize::from(node.0)].disk.complete_flush(&mut self.store, ticket);
+                    if let FlushEnd::Done { token, result } = end {
+                        self.deliver(node, Input::Flushed { token, result });
+                    }
+                }
+            }
+            Event::Boot { node, incarnation } => self.boot(node, incarnation),
+            Event::WriteBack { node } => {
+                let n = &mut self.nodes[usize::from(node.0)];
+                n.disk.write_back(&mut self.store);
+                self.queue.push(self.now + WRITE_BACK_EVERY, Event::WriteBack { node });
+            }
+            Event::Script(number) => return Happened::Script(number),
+        }
+        self.take_exit()
+    }
+
+    /// True while too many steps were taken at one instant, and who took the last one (L19).
+    #[must_use]
+    pub fn stuck(&self) -> Option<(NodeId, Lane)> {
+        (self.at_this_instant > STEPS_PER_INSTANT_MAX).then_some(self.last_acting).flatten()
+    }
+
+    /// Whether an event still concerns a node's present life; one for a paused process waits for it.
+    fn may_run(&mut self, node: NodeId, incarnation: u32, event: impl FnOnce() -> Event) -> bool {
+        let n = &mut self.nodes[usize::from(node.0)];
+        if n.incarnation != incarnation {
+            return false;
+        }
+        if n.condition == Condition::Paused {
+            n.held.push(event());
+        }
+        n.condition == Condition::Up
+    }
+
+    fn boot(&mut self, node: NodeId, incarnation: u32) {
+        let n = &mut self.nodes[usize::from(node.0)];
+        if n.incarnation != incarnation || n.condition != Condition::Down {
+            return;
+        }
+        n.condition = Condition::Up;
+        self.net.node_up(self.now, node, incarnation, &mut self.net_out);
+        self.with_node(node, None, |slot, program, now, cx| *slot = Some(Process::boot(program, now, cx)));
+        self.drain_net();
+    }
+
+    fn fire(&mut self, node: NodeId, incarnation: u32, timer: Timer, at: Nanos) {
+        let clock = self.nodes[usize::from(node.0)].clock;
+        if clock.mono(self.now) < at {
+            // The clock was slowed since the timer was set.
+            let due = clock.world_at(at);
+            self.queue.push(due, Event::Timer { node, incarnation, timer, at });
+        } else {
+            self.deliver(node, Input::Timer(timer));
+        }
+    }
+
+    /// Hands an input to a process.
+    fn deliver(&mut self, node: NodeId, input: Input) {
+        self.run_task(node, None, |process, now, cx| process.accept(now, input, cx));
+    }
+
+    fn run_lane(&mut self, node: NodeId, lane: Lane) -> Happened {
+        self.last_acting = Some((node, lane));
+        self.run_task(node, Some(lane), |process, now, cx| process.run(now, lane, cx));
+        self.take_exit()
+    }
+
+    fn run_task(&mut self, node: NodeId, lane: Option<Lane>, task: impl FnOnce(&mut Process, Now, &mut Cx<'_>)) {
+        self.with_process(node, lane, task);
+        self.drain_net();
+    }
+
+    fn with_process(&mut self, node: NodeId, lane: Option<Lane>, task: impl FnOnce(&mut Process, Now, &mut Cx<'_>)) {
+        self.with_node(node, lane, |slot, _, now, cx| {
+            if let Some(process) = slot {
+                task(process, now, cx);
+            }
+        });
+    }
+
+    /// Lets something be done with a node's process, disk, guards and outbox, and takes up what it asked for.
+    fn with_node(
+        &mut self,
+        node: NodeId,
+        lane: Option<Lane>,
+        task: impl FnOnce(&mut Option<Process>, &Program, Now, &mut Cx<'_>),
+    ) {
+        let n = &mut self.nodes[usize::from(node.0)];
+        let now = n.clock.now(self.now);
+        let mut view = n.disk.view(&mut self.store);
+        let mut cx = Cx {
+            node,
+            disk: &mut view,
+            guards: &mut n.guards,
+            out: &mut self.out,
+            entropy: n.entropy,
+            next_conn: &mut n.next_conn,
+        };
+        task(&mut n.process, &n.program, now, &mut cx);
+        let spent = view.spent();
+        if let (Some(lane), true) = (lane, spent > Nanos::ZERO) {
+            n.occupy(lane, self.now + spent, self.now);
+        }
+        self.absorb(node);
+    }
+
+    // ----------------------------------------------------------------------------------------------------------- effects
+
+    /// Turns what a process asked for into later events, in the order asked.
+    fn absorb(&mut self, node: NodeId) {
+        for event in self.out.trace.drain(..) {
+            self.counts.traced += 1;
+            if matches!(event.trace, mirrorlab_model::trace::Trace::Appended { .. }) {
+                self.counts.appends += 1;
+            }
+            self.hash.fold(&event);
+            self.trace.push(event);
+        }
+        let mut effects = std::mem::take(&mut self.out.effects);
+        for effect in effects.drain(..) {
+            self.take_effect(node, effect);
+        }
+        self.out.effects = effects;
+    }
+
+    fn take_effect(&mut self, node: NodeId, effect: Effect) {
+        match effect {
+            Effect::Connect { conn, to } => self.net.connect(self.now, conn, node, to, &mut self.net_out),
+            Effect::Send { conn, message } => {
+                let bytes = message.encoded_size();
+                self.net.send(self.now, conn, node, bytes, message, &mut self.net_out);
+            }
+            Effect::Close { conn } => self.net.close(self.now, conn, node, &mut self.net_out),
+            Effect::SetTimer { timer, at } => {
+                let n = &self.nodes[usize::from(node.0)];
+                let due = n.clock.world_at(at).max(self.now);
+                let incarnation = n.incarnation;
+                self.queue.push(due, Event::Timer { node, incarnation, timer, at });
+            }
+            Effect::Wake(lane) => {
+                let at = self.wake_time(node, lane);
+                let incarnation = self.nodes[usize::from(node.0)].incarnation;
+                self.queue.push(at, Event::Run { node, incarnation, lane });
+            }
+            Effect::Flush { file, token } => {
+                let n = &mut self.nodes[usize::from(node.0)];
+                let start = n.disk.begin_flush(&mut self.store, file, token, self.now);
+                self.await_flush(node, start);
+            }
+            Effect::FlushDir { dir, token } => {
+                let n = &mut self.nodes[usize::from(node.0)];
+                let start = n.disk.begin_flush_dir(dir, token, self.now);
+                self.await_flush(node, start);
+            }
+            Effect::Exit(reason) => {
+                self.exits.push((node, reason));
+            }
+        }
+    }
+
+    fn await_flush(&mut self, node: NodeId, start: FlushStart) {
+        if let Some(at) = start.at {
+            let incarnation = self.nodes[usize::from(node.0)].incarnation;
+            self.queue.push(at, Event::Flushed { node, incarnation, ticket: start.ticket });
+        }
+    }
+
+    /// When a woken lane runs: after a drawn delay with a heavy tail, which is what orders lanes (measured: without it two
+    /// lanes are never runnable together), and not while it is busy with disk work.
+    fn wake_time(&mut self, node: NodeId, lane: Lane) -> Nanos {
+        let n = &mut self.nodes[usize::from(node.0)];
+        n.wakes += 1;
+        let draw = self.seed.draw(Concern::Lane, join(u64::from(node.0), u64::from(lane.0)), n.wakes);
+        let delay = match draw & 0xffff {
+            0 => 1_000_000 + (draw >> 16) % 9_000_000,
+            1..=64 => 100_000 + (draw >> 16) % 900_000,
+            _ => 2_000 + (draw >> 16) % 18_000,
+        };
+        let extra = n.extra_delay(lane, self.now);
+        let free = n.busy.iter().find(|(l, _)| *l == lane).map_or(Nanos::ZERO, |(_, at)| *at);
+        (self.now + Nanos(delay) + extra).max(free)
+    }
+
+    /// Takes over what the network left: events for the queue, inputs for nodes.
+    fn drain_net(&mut self) {
+        while !self.net_out.events.is_empty() || !self.net_out.inputs.is_empty() {
+            for (at, event) in self.net_out.events.drain(..) {
+                self.queue.push(at, Event::Net(event));
+            }
+            let mut inputs = std::mem::take(&mut self.net_out.inputs);
+            for (node, input) in inputs.drain(..) {
+                if matches!(input, Input::Message { .. }) {
+                    self.counts.messages += 1;
+                }
+                self.with_process(node, None, |process, now, cx| process.accept(now, input, cx));
+            }
+            if self.net_out.inputs.is_empty() {
+                self.net_out.inputs = inputs;
+            }
+        }
+    }
+
+    /// A process that asked to end, ends.
+    fn take_exit(&mut self) -> Happened {
+        let Some((node, reason)) = self.exits.pop() else { return Happened::Event };
+        let how = match reason {
+            ExitReason::Shutdown => LastStop::Clean,
+            ExitReason::Broken(what) => LastStop::Broken(what),
+            ExitReason::DiskFailed => LastStop::DiskFailed,
+        };
+        self.bring_down(node, how);
+        Happened::Exited(node, reason)
+    }
+}
+
+impl Event {
+    /// A number for the hash: kind and node.
+    fn kind(&self) -> u64 {
+        match self {
+            Self::Net(_) => 1 << 32,
+            Self::Run { node, lane, .. } => 2 << 32 | u64::from(node.0) << 16 | u64::from(lane.0),
+            Self::Timer { node, timer, .. } => 3 << 32 ^ u64::from(node.0) << 16 ^ timer.0,
+            Self::Flushed { node, .. } => 4 << 32 | u64::from(node.0),
+            Self::Boot { node, .. } => 5 << 32 | u64::from(node.0),
+            Self::WriteBack { node } => 6 << 32 | u64::from(node.0),
+            Self::Script(number) => 7 << 32 | u64::from(*number),
+        }
+    }
+}
