@@ -4,10 +4,10 @@
 
 use crate::guards::mirror as guard;
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
-use crate::metadata::image::MetadataImage;
+use crate::metadata::MetadataImage;
 use crate::mirror::epochs::{judge_batch, BatchVerdict};
 use crate::mirror::fetcher::{Asked, FailCause, Fetcher, Outcome, Phase, Task};
-use crate::mirror::manager::{MirrorManager, TIMER_MANAGER};
+use crate::mirror::manager::{MirrorManager, MirrorTask, TIMER_MANAGER};
 use crate::ports::{Cx, Timer};
 use crate::record::batch::BatchView;
 use crate::replica::Replicas;
@@ -29,14 +29,14 @@ struct Local<'a, 'b> {
 
 impl MirrorManager {
     /// Runs one task of a fetcher, then asks the source for what is due.
-    pub(super) fn run_fetcher(&mut self, now: Now, image: &MetadataImage, at: usize, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+    pub(super) fn run_fetcher(&mut self, now: Now, at: usize, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let Some(fetcher) = self.fetchers.get_mut(at) else { return };
-        let Some(task) = fetcher.tasks.pop_front() else { return };
+        let Some(next) = fetcher.tasks.pop_front() else { return };
         let mut outcomes = std::mem::take(&mut self.outcomes);
-        let mut local = Local { now, image, replicas, cx, outcomes: &mut outcomes };
-        fetcher.take_task(task, &mut local);
+        let mut local = Local { now, image: task.image, replicas: task.replicas, cx, outcomes: &mut outcomes };
+        fetcher.take_task(next, &mut local);
         for outcome in outcomes.drain(..) {
-            self.apply_outcome(now, image, outcome, replicas, cx);
+            self.apply_outcome(now, outcome, task, cx);
         }
         self.outcomes = outcomes;
         let fetcher = &mut self.fetchers[at];
@@ -173,7 +173,7 @@ impl Fetcher {
                 }
                 BatchVerdict::AppendAndBump | BatchVerdict::Append => {}
             }
-            match local.replicas.append_mirrored(local.now, partition, batches, local.cx) {
+            match local.replicas.append_mirrored(partition, batches, answer.log_start, local_epoch, local.now, local.cx) {
                 Ok(info) => {
                     let source = self.key.source;
                     local.cx.trace(Trace::Mirrored {
@@ -197,7 +197,9 @@ impl Fetcher {
                 }
             }
         }
-        local.replicas.follow_source_log_start(local.now, partition, answer.log_start, local.cx);
+        if batches.is_empty() {
+            local.replicas.follow_log_start(partition, answer.log_start, local.now, local.cx);
+        }
     }
 
     /// The source refuses: it leads no more, or in a newer epoch (spec 4.3 "new-leader handling").
@@ -287,8 +289,8 @@ impl Fetcher {
         if !local.cx.guards.admits(guard::DivergenceNeedsSupport, supported) {
             return local.outcomes.push(Outcome::Contradicted(slot.partition, to));
         }
-        match local.replicas.truncate_mirror_leader(local.now, slot.partition, to, CutCause::MirrorDivergence, local.cx) {
-            Ok(()) => local.outcomes.push(Outcome::Cut(slot.partition, to)),
+        match local.replicas.truncate_mirror_leader(slot.partition, to, CutCause::MirrorDivergence, local.now, local.cx) {
+            Ok(_) => local.outcomes.push(Outcome::Cut(slot.partition, to)),
             Err(_) => local.outcomes.push(Outcome::Fail(slot.partition, FailCause::Storage)),
         }
     }
@@ -323,7 +325,7 @@ impl Fetcher {
     fn jump_gap(&mut self, at: u32, from: Offset, to: Offset, local: &mut Local<'_, '_>) {
         let Some(slot) = self.slot(at).copied() else { return };
         let partition = slot.partition;
-        if local.replicas.restart_mirror_leader_at(local.now, partition, to, local.cx).is_err() {
+        if local.replicas.restart_mirror_leader(partition, to, local.cx).is_err() {
             return local.outcomes.push(Outcome::Fail(partition, FailCause::Storage));
         }
         if !local.cx.guards.admits(guard::MirrorReportsGap, false) {

@@ -7,7 +7,11 @@
 
 use crate::guards::mirror as guard;
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, MirrorIx, Nanos, Now, Offset, PartitionIx, TopicId, TopicIx};
-use crate::metadata::image::{MetadataDelta, MetadataImage};
+use crate::metadata::configs::BrokerConfig;
+use crate::metadata::{MetadataDelta, MetadataImage};
+use crate::replica::channel::{ControllerChannel, Outcome as ChannelOutcome, Purpose};
+use crate::wire::errors::ErrorCode;
+use crate::wire::messages::{Body, BumpLeaderEpochsRequest};
 use crate::mirror::epochs::bump_minimum;
 use crate::mirror::fetcher::{
     fetcher_number, java_hash, FailCause, FetchLimits, Fetcher, FetcherKey, Outcome, Position, Task,
@@ -24,8 +28,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// The first lane of the mirror room: the manager's own. Fetchers follow it.
 pub const LANE_MANAGER: Lane = Lane(256);
 /// The first timer of the mirror room: the manager's. Fetchers' timers follow it.
-pub const TIMER_MANAGER: Timer = Timer(1 << 32);
+pub const TIMER_MANAGER: Timer = Timer(0x80 << 56);
 
+/// Partitions per bump request.
+const BUMPS_PER_REQUEST: usize = 10_000;
 /// The longest wait for a bump, or for replicas after a cut (decision 12).
 const WAIT_MAX: Nanos = Nanos::from_secs(30);
 
@@ -36,6 +42,18 @@ pub enum Gate {
     Open,
     /// Mirrored: READ_ONLY_TOPIC.
     ReadOnly,
+    /// Not known yet: this retriable error (decision 9).
+    Retry(ErrorCode),
+}
+
+/// What a task of the mirror room works on.
+pub struct MirrorTask<'a> {
+    /// The metadata as far as applied.
+    pub image: &'a MetadataImage,
+    /// This broker's replicas.
+    pub replicas: &'a mut Replicas,
+    /// The way to the active controller; answers come back through [`MirrorManager::on_outcome`].
+    pub controller: &'a mut ControllerChannel,
 }
 
 /// One mirrored partition that this broker leads.
@@ -83,6 +101,7 @@ pub struct Part {
 #[derive(Clone, Debug)]
 pub struct MirrorManager {
     pub(super) me: BrokerId,
+    pub(super) settings: Settings,
     index: Vec<u32>,
     pub(super) parts: Vec<Option<Part>>,
     free: Vec<u32>,
@@ -96,6 +115,33 @@ pub struct MirrorManager {
     pub(super) outcomes: Vec<Outcome>,
     draws: u64,
     timer_at: Option<Nanos>,
+}
+
+/// What the broker's configuration says of mirroring (spec 9.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `mirror.num.replica.fetchers`.
+    pub fetchers: u32,
+    /// `mirror.metadata.refresh.interval.ms`.
+    pub refresh: Nanos,
+    /// `mirror.failed.retry.*`.
+    pub retry: RetryPolicy,
+}
+
+impl Settings {
+    /// The settings in a broker's configuration.
+    #[must_use]
+    pub fn of(config: &BrokerConfig) -> Self {
+        Self {
+            fetchers: config.mirror_num_replica_fetchers,
+            refresh: Nanos::from_millis(config.mirror_metadata_refresh_interval_ms.max(1)),
+            retry: RetryPolicy {
+                initial: Nanos::from_millis(config.mirror_failed_retry_initial_backoff_ms),
+                max: Nanos::from_millis(config.mirror_failed_retry_max_backoff_ms),
+                max_attempts: i16::try_from(config.mirror_failed_retry_max_attempts).unwrap_or(i16::MAX),
+            },
+        }
+    }
 }
 
 /// Who a connection belongs to.
@@ -120,9 +166,10 @@ const NONE: u32 = u32::MAX;
 impl MirrorManager {
     /// A manager without partitions.
     #[must_use]
-    pub fn new(me: BrokerId) -> Self {
+    pub fn new(me: BrokerId, config: &BrokerConfig) -> Self {
         Self {
             me,
+            settings: Settings::of(config),
             index: Vec::new(),
             parts: Vec::new(),
             free: Vec::new(),
@@ -173,18 +220,15 @@ impl MirrorManager {
 
     /// Whether clients may write. Reads the membership in the image it is handed, never one remembered from an election (M23).
     #[must_use]
-    pub fn gate(image: &MetadataImage, topic: TopicIx, cx: &mut Cx<'_>) -> Gate {
-        let read_only = !matches!(image.mirror_of(topic), None | Some((_, DesiredState::Stopped)));
+    pub fn gate(&self, partition: PartitionIx, image: &MetadataImage, cx: &mut Cx<'_>) -> Gate {
+        let topic = image.partition(partition).map(|p| p.topic);
+        let read_only =
+            !matches!(topic.and_then(|t| image.mirror_of(t)), None | Some((_, DesiredState::Stopped)));
         if cx.guards.admits(guard::MirrorTopicReadOnly, !read_only) {
             Gate::Open
         } else {
             Gate::ReadOnly
         }
-    }
-
-    /// Bumps to ask the controller for, as collected since the last call.
-    pub fn take_bumps(&mut self) -> Vec<(PartitionIx, LeaderEpoch)> {
-        std::mem::take(&mut self.bumps)
     }
 
     pub(super) fn part_mut(&mut self, partition: PartitionIx) -> Option<&mut Part> {
@@ -196,17 +240,17 @@ impl MirrorManager {
 
     /// Looks again at everything in a delta. The replicas have applied it already: old fetchers of led partitions are stale
     /// (spec 1.1, A.4.2).
-    pub fn on_metadata(&mut self, now: Now, image: &MetadataImage, delta: &MetadataDelta, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+    pub fn on_metadata(&mut self, now: Now, delta: &MetadataDelta, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         for topic in &delta.mirror_topics {
-            self.note_membership(now, image, *topic, cx);
+            self.note_membership(now, task.image, *topic, cx);
         }
         for partition in &delta.partitions {
-            self.look_at(now, image, *partition, replicas, cx);
+            self.look_at(now, *partition, task, cx);
         }
         for topic in &delta.mirror_topics {
-            if let Some(topic) = image.topic(*topic) {
+            if let Some(topic) = task.image.topic(*topic) {
                 for partition in &topic.partitions {
-                    self.look_at(now, image, *partition, replicas, cx);
+                    self.look_at(now, *partition, task, cx);
                 }
             }
         }
@@ -222,20 +266,22 @@ impl MirrorManager {
         }
         let Some((mirror, _)) = image.mirror_of(topic) else { return };
         let Some(entry_mirror) = image.mirror(mirror) else { return };
-        let source = self.sources.entry(mirror).or_insert_with(|| Source::new(mirror, &entry_mirror.config, now));
+        let interval = self.settings.refresh;
+        let source = self.sources.entry(mirror).or_insert_with(|| Source::new(&entry_mirror.config, &entry_mirror.source_nodes, interval, now));
         source.wanted.insert(entry.name.clone(), entry.id);
         cx.wake(LANE_MANAGER);
         self.tasks.push_back(ManagerTask::Tick);
     }
 
     /// Brings one partition in line with the image: ours to mirror, or not.
-    fn look_at(&mut self, now: Now, image: &MetadataImage, partition: PartitionIx, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+    fn look_at(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+        let image = task.image;
         let wanted = image.partition(partition).and_then(|entry| {
             let (mirror, desired) = image.mirror_of(entry.topic)?;
             let leads = cx.guards.admits(guard::MirrorLeaderOnly, entry.state.leader == self.me);
             (leads && desired == DesiredState::Mirroring).then_some((mirror, entry.topic, entry.number))
         });
-        let term = replicas.leads(partition);
+        let term = task.replicas.leads(partition);
         let (Some((mirror, topic, number)), Some(epoch)) = (wanted, term) else {
             if !cx.guards.is_on(guard::MirrorLeaderOnly) && wanted.is_some() {
                 return; // the mutant keeps its old fetcher
@@ -244,7 +290,7 @@ impl MirrorManager {
         };
         match self.part(partition).map(|p| (p.leader_epoch, p.mirror)) {
             Some((held, held_mirror)) if held == epoch && held_mirror == mirror => {}
-            Some((_, held_mirror)) if held_mirror == mirror => self.on_new_term(now, image, partition, epoch, replicas, cx),
+            Some((_, held_mirror)) if held_mirror == mirror => self.on_new_term(now, partition, epoch, task, cx),
             _ => {
                 self.forget(partition, cx);
                 let Some(topic_id) = image.topic(topic).map(|t| t.id) else { return };
@@ -268,13 +314,13 @@ impl MirrorManager {
                     diverged_at: None,
                     gaps: Vec::new(),
                 });
-                self.enter(now, image, partition, MirrorState::LogAlignment, replicas, cx);
+                self.enter(now, partition, MirrorState::LogAlignment, task, cx);
             }
         }
     }
 
     /// The same broker leads in another epoch: a bump, or an election that came back. Side effects run again (spec 2.3 rule 6).
-    fn on_new_term(&mut self, now: Now, image: &MetadataImage, partition: PartitionIx, epoch: LeaderEpoch, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+    fn on_new_term(&mut self, now: Now, partition: PartitionIx, epoch: LeaderEpoch, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         self.stop_fetching(partition, cx);
         let Some(part) = self.part_mut(partition) else { return };
         part.leader_epoch = epoch;
@@ -287,11 +333,11 @@ impl MirrorManager {
             MirrorState::EpochFencing => {
                 let min = self.part(partition).and_then(|p| p.bump_min);
                 if cx.guards.admits(guard::BumpWaitsForImage, min.is_none()) {
-                    self.enter(now, image, partition, MirrorState::Mirroring, replicas, cx);
+                    self.enter(now, partition, MirrorState::Mirroring, task, cx);
                 }
             }
             MirrorState::Mirroring | MirrorState::LogAlignment | MirrorState::UleRecovery => {
-                self.enter(now, image, partition, state, replicas, cx);
+                self.enter(now, partition, state, task, cx);
             }
             _ => {}
         }
@@ -333,22 +379,18 @@ impl MirrorManager {
     // ------------------------------------------------------------------------------------------------------------ states
 
     /// Takes a state and runs what belongs to it (spec 2.5).
-    pub(super) fn enter(&mut self, now: Now, image: &MetadataImage, partition: PartitionIx, to: MirrorState, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+    pub(super) fn enter(&mut self, now: Now, partition: PartitionIx, to: MirrorState, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         if !self.change_state(partition, to, cx) {
             return;
         }
         self.clear_timers(partition);
         match to {
-            MirrorState::LogAlignment => self.align(now, image, partition, replicas, cx),
-            MirrorState::Mirroring => self.start_fetching(now, image, partition, replicas, cx),
+            MirrorState::LogAlignment => self.align(now, partition, task, cx),
+            MirrorState::Mirroring => self.start_fetching(now, partition, task, cx),
             MirrorState::EpochFencing => self.wait(now, partition),
             MirrorState::UleRecovery => {
-                let done = replicas.start_barrier(now, partition, true, cx);
-                if done {
-                    self.enter(now, image, partition, MirrorState::Mirroring, replicas, cx);
-                } else {
-                    self.wait(now, partition);
-                }
+                task.replicas.start_barrier(partition, true, now, cx);
+                self.wait(now, partition);
             }
             _ => {}
         }
@@ -371,17 +413,17 @@ impl MirrorManager {
     }
 
     /// LOG_ALIGNMENT: until last mirrored positions exist, all it awaits is to know the source's leader.
-    fn align(&mut self, now: Now, image: &MetadataImage, partition: PartitionIx, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+    fn align(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let Some((topic, number, mirror)) = self.part(partition).map(|p| (p.topic_id, p.number, p.mirror)) else { return };
         let Some(source) = self.sources.get_mut(&mirror) else { return };
         if source.cluster.leader(topic, number).is_ok() {
-            return self.enter(now, image, partition, MirrorState::Mirroring, replicas, cx);
+            return self.enter(now, partition, MirrorState::Mirroring, task, cx);
         }
         source.awaiting.insert(partition);
         self.want_refresh(mirror, cx);
     }
 
-    fn start_fetching(&mut self, now: Now, image: &MetadataImage, partition: PartitionIx, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+    fn start_fetching(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let Some(part) = self.part(partition) else { return };
         let (topic, topic_id, number, mirror) = (part.topic, part.topic_id, part.number, part.mirror);
         let Some(source) = self.sources.get(&mirror) else { return };
@@ -389,10 +431,11 @@ impl MirrorManager {
             Ok(found) => found,
             Err(why) => {
                 let cause = if why == NoLeader::TopicMissing { FailCause::SourceTopicMissing } else { FailCause::SourceLeaderUnknown };
-                return self.fail(now, image, partition, cause, replicas, cx);
+                return self.fail(now, partition, cause, task, cx);
             }
         };
-        let (Some(log), Some(entry), Some(mirror_entry)) = (replicas.log(partition), image.topic(topic), image.mirror(mirror)) else { return };
+        let (Some(entry), Some(mirror_entry)) = (task.image.topic(topic), task.image.mirror(mirror)) else { return };
+        let Some(log) = task.replicas.log(partition) else { return };
         let position = Position {
             partition,
             topic,
@@ -402,14 +445,14 @@ impl MirrorManager {
             last_epoch: log.latest_epoch(),
         };
         let config = &mirror_entry.config;
-        let key = FetcherKey { mirror, source: node, number: fetcher_number(java_hash(&entry.name), number, config.num_replica_fetchers) };
+        let key = FetcherKey { mirror, source: node, number: fetcher_number(java_hash(&entry.name), number, self.settings.fetchers) };
         let limits = FetchLimits {
-            max_wait: Nanos::from_millis(config.fetch_max_wait_ms),
+            max_wait: Nanos::from_millis(u64::from(config.fetch_wait_max_ms)),
             min_bytes: config.fetch_min_bytes,
-            max_bytes: config.fetch_max_bytes,
-            partition_max_bytes: config.partition_fetch_max_bytes,
+            max_bytes: config.fetch_response_max_bytes,
+            partition_max_bytes: config.fetch_max_bytes,
             backoff: Nanos::from_millis(config.fetch_backoff_ms),
-            timeout: Nanos::from_millis(config.request_timeout_ms),
+            timeout: Nanos::from_millis(config.socket_timeout_ms),
         };
         let fetcher = self.fetcher_for(key, limits);
         let slot = self.fetchers[fetcher as usize].add(position);
@@ -452,22 +495,17 @@ impl MirrorManager {
     }
 
     /// FAILED, with a retry unless it cannot help (spec 2.6).
-    pub(super) fn fail(&mut self, now: Now, image: &MetadataImage, partition: PartitionIx, cause: FailCause, _replicas: &mut Replicas, cx: &mut Cx<'_>) {
+    pub(super) fn fail(&mut self, now: Now, partition: PartitionIx, cause: FailCause, _task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         self.stop_fetching(partition, cx);
         self.clear_timers(partition);
         self.draws += 1;
         let draw = self.draws << 32 | u64::from(partition.0);
+        let retry = self.settings.retry;
         let Some(part) = self.part_mut(partition) else { return };
         let mirror = part.mirror;
-        let Some(config) = image.mirror(mirror).map(|m| &m.config) else { return };
-        let policy = RetryPolicy {
-            initial: Nanos::from_millis(config.retry_backoff_ms),
-            max: Nanos::from_millis(config.retry_backoff_max_ms),
-            max_attempts: config.retry_max_attempts,
-        };
-        part.cause = Some(cause);
-        part.attempt = if cause.is_retryable() { part.attempt.max(0).saturating_add(1).min(policy.max_attempts) } else { -1 };
-        part.retry_at = policy.delay(part.attempt, cx.entropy, draw).map(|d| now.mono + d);
+                part.cause = Some(cause);
+        part.attempt = if cause.is_retryable() { part.attempt.max(0).saturating_add(1).min(retry.max_attempts) } else { -1 };
+        part.retry_at = retry.delay(part.attempt, cx.entropy, draw).map(|d| now.mono + d);
         let retry_at = part.retry_at;
         self.change_state(partition, MirrorState::Failed, cx);
         if let Some(at) = retry_at {
@@ -481,7 +519,7 @@ impl MirrorManager {
 
     /// The retry of a FAILED partition: back to what it did, or to the start if that is not known (spec 2.6). The desired
     /// state was looked at when the part was kept (decision 33): a part exists only while MIRRORING is wanted.
-    fn retry(&mut self, now: Now, image: &MetadataImage, partition: PartitionIx, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+    fn retry(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let Some(part) = self.part_mut(partition) else { return };
         part.retry_at = None;
         if part.state != MirrorState::Failed {
@@ -498,7 +536,7 @@ impl MirrorManager {
             MirrorState::UleRecovery => MirrorState::UleRecovery,
             _ => MirrorState::Mirroring,
         };
-        self.enter(now, image, partition, to, replicas, cx);
+        self.enter(now, partition, to, task, cx);
     }
 
     // ------------------------------------------------------------------------------------------------------------- waits
@@ -545,7 +583,7 @@ impl MirrorManager {
     }
 
     /// What the fetcher saw, turned into states.
-    pub(super) fn apply_outcome(&mut self, now: Now, image: &MetadataImage, outcome: Outcome, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+    pub(super) fn apply_outcome(&mut self, now: Now, outcome: Outcome, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         match outcome {
             Outcome::Proven(partition) => {
                 if let Some(part) = self.part_mut(partition) {
@@ -555,24 +593,24 @@ impl MirrorManager {
             Outcome::Bump(partition, epoch) => self.want_bump(partition, epoch, cx),
             Outcome::Fence(partition, epoch) => {
                 self.stop_fetching(partition, cx);
-                self.enter(now, image, partition, MirrorState::EpochFencing, replicas, cx);
+                self.enter(now, partition, MirrorState::EpochFencing, task, cx);
                 self.want_bump(partition, epoch, cx);
             }
-            Outcome::Fail(partition, cause) => self.fail(now, image, partition, cause, replicas, cx),
+            Outcome::Fail(partition, cause) => self.fail(now, partition, cause, task, cx),
             Outcome::Moved(partition, hint) => {
                 let Some((topic, number, mirror)) = self.part(partition).map(|p| (p.topic_id, p.number, p.mirror)) else { return };
                 self.stop_fetching(partition, cx);
                 if let Some(source) = self.sources.get_mut(&mirror) {
                     source.cluster.on_hint(topic, number, hint);
                 }
-                self.enter(now, image, partition, MirrorState::Mirroring, replicas, cx);
+                self.enter(now, partition, MirrorState::Mirroring, task, cx);
             }
             Outcome::Cut(partition, _) => {
                 self.stop_fetching(partition, cx);
                 if cx.guards.admits(guard::BarrierAfterMirrorCut, false) {
-                    self.enter(now, image, partition, MirrorState::Mirroring, replicas, cx);
+                    self.enter(now, partition, MirrorState::Mirroring, task, cx);
                 } else {
-                    self.enter(now, image, partition, MirrorState::UleRecovery, replicas, cx);
+                    self.enter(now, partition, MirrorState::UleRecovery, task, cx);
                 }
             }
             Outcome::Gap(partition, from, to) => {
@@ -584,22 +622,15 @@ impl MirrorManager {
                 if let Some(part) = self.part_mut(partition) {
                     part.diverged_at = Some(at);
                 }
-                self.fail(now, image, partition, FailCause::Diverged, replicas, cx);
+                self.fail(now, partition, FailCause::Diverged, task, cx);
             }
         }
     }
 
     // -------------------------------------------------------------------------------------------------------------- door
 
-    /// Whether a connection is this room's.
-    #[must_use]
-    pub fn owns(&self, conn: ConnId) -> bool {
-        self.conns.contains_key(&conn)
-    }
-
-    /// Files an input under its lane: one on a connection that [`Self::owns`] says yes to, or a timer from
-    /// [`TIMER_MANAGER`] up.
-    pub fn accept(&mut self, input: Input, cx: &mut Cx<'_>) {
+    /// Files an input under its lane: one on a connection that this room opened, or a timer from [`TIMER_MANAGER`] up.
+    pub fn on_input(&mut self, _now: Now, input: Input, cx: &mut Cx<'_>) {
         let (conn, task) = match input {
             Input::Opened { conn, .. } => (conn, Task::Opened),
             Input::Closed { conn, .. } => (conn, Task::Closed),
@@ -639,45 +670,92 @@ impl MirrorManager {
     }
 
     /// Runs one task of one of this room's lanes.
-    pub fn run(&mut self, now: Now, lane: Lane, image: &MetadataImage, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+    pub fn run(&mut self, now: Now, lane: Lane, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         if lane == LANE_MANAGER {
             match self.tasks.pop_front() {
-                Some(ManagerTask::Tick) => self.tick(now, image, replicas, cx),
-                Some(ManagerTask::Source(mirror, task)) => self.run_source(now, image, mirror, task, replicas, cx),
+                Some(ManagerTask::Tick) => self.tick(now, task, cx),
+                Some(ManagerTask::Source(mirror, arrived)) => self.run_source(now, mirror, arrived, task, cx),
                 None => {}
             }
         } else {
-            self.run_fetcher(now, image, usize::from(lane.0 - LANE_MANAGER.0 - 1), replicas, cx);
+            self.run_fetcher(now, usize::from(lane.0 - LANE_MANAGER.0 - 1), task, cx);
         }
         self.arm(cx);
     }
 
-    fn tick(&mut self, now: Now, image: &MetadataImage, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+    fn tick(&mut self, now: Now, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         while let Some(&(at, partition)) = self.waits.first() {
             if at > now.mono {
                 break;
             }
             self.waits.pop_first();
             match self.part(partition).map(|p| p.state) {
-                Some(MirrorState::Failed) => self.retry(now, image, partition, replicas, cx),
+                Some(MirrorState::Failed) => self.retry(now, partition, task, cx),
                 Some(MirrorState::EpochFencing) => {
-                    self.fail(now, image, partition, FailCause::BumpTimedOut, replicas, cx);
+                    self.fail(now, partition, FailCause::BumpTimedOut, task, cx);
                 }
                 Some(MirrorState::UleRecovery) => {
-                    self.fail(now, image, partition, FailCause::ReplicasBehind, replicas, cx);
+                    self.fail(now, partition, FailCause::ReplicasBehind, task, cx);
                 }
                 _ => {}
             }
         }
-        self.sync_sources(now, image, replicas, cx);
+        self.sync_sources(now, task, cx);
     }
 
-    /// Replicas reached the leader after a cut: copying may go on.
-    pub fn on_converged(&mut self, now: Now, image: &MetadataImage, partition: PartitionIx, replicas: &mut Replicas, cx: &mut Cx<'_>) {
-        if self.part(partition).is_some_and(|p| p.state == MirrorState::UleRecovery) {
-            self.enter(now, image, partition, MirrorState::Mirroring, replicas, cx);
-            self.arm(cx);
+    /// At the end of every task of the broker: barriers that were reached, bumps that were asked for.
+    pub fn after(&mut self, now: Now, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+        for partition in task.replicas.take_converged() {
+            if self.part(partition).is_some_and(|p| p.state == MirrorState::UleRecovery) {
+                self.enter(now, partition, MirrorState::Mirroring, task, cx);
+                self.arm(cx);
+            }
         }
+        self.send_bumps(now, task, cx);
+    }
+
+    /// Sends the bumps collected so far, in requests below the controller's limits (decision 16). The answer is not waited
+    /// for: a bump is done when the image says so (spec 3.3), and its wait has a timer.
+    fn send_bumps(&mut self, now: Now, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+        if self.bumps.is_empty() {
+            return;
+        }
+        let bumps = std::mem::take(&mut self.bumps);
+        for parts in bumps.chunks(BUMPS_PER_REQUEST) {
+            let body = BumpLeaderEpochsRequest { parts: parts.to_vec() };
+            task.controller.send(body.into(), Purpose::Mirror(0), Some(now.mono + WAIT_MAX), now, cx);
+        }
+    }
+
+    /// The controller answered, or did not in time: a bump whose request was lost may be asked for again.
+    pub fn on_outcome(&mut self, _now: Now, outcome: ChannelOutcome, _task: &mut MirrorTask<'_>, _cx: &mut Cx<'_>) {
+        if let Err(Body::BumpLeaderEpochsRequest(request)) = outcome.result {
+            for (partition, min) in &request.parts {
+                if let Some(part) = self.part_mut(*partition) {
+                    if part.bump_min == Some(*min) && part.state != MirrorState::EpochFencing {
+                        part.bump_min = None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A request of a kind that this room answers: true if it was taken.
+    pub fn on_request(
+        &mut self,
+        _now: Now,
+        _conn: ConnId,
+        _correlation: u32,
+        _body: &Body,
+        _task: &mut MirrorTask<'_>,
+        _cx: &mut Cx<'_>,
+    ) -> bool {
+        false
+    }
+
+    /// Answers for requests that were taken: none before the mirror state coordinator.
+    pub fn take_answers(&mut self) -> Vec<(ConnId, u32, Body)> {
+        Vec::new()
     }
 
     pub(super) fn own_source(&mut self, conn: ConnId, mirror: MirrorIx) {

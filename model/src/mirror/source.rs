@@ -85,12 +85,12 @@ impl SourceCluster {
             for told in &topic.partitions {
                 let fresh =
                     SourcePartition { partition: told.partition, leader: told.leader, epoch: told.leader_epoch };
+                let count = known.partitions.len();
                 match known.partitions.get_mut(told.number as usize) {
                     Some(held) if guards.admits(guard::SourceEpochMonotone, fresh.epoch >= held.epoch) => *held = fresh,
-                    Some(_) => {}
-                    None if known.partitions.len() == told.number as usize => known.partitions.push(fresh),
-                    // A hole in the numbering: a partial answer; the next one fills it.
-                    None => {}
+                    None if count == told.number as usize => known.partitions.push(fresh),
+                    // Older news, or a hole in the numbering of a partial answer, which the next one fills.
+                    _ => {}
                 }
             }
         }

@@ -7,14 +7,13 @@
 use crate::guards::mirror as guard;
 use crate::ids::{ConnId, MirrorIx, Nanos, NodeId, Now, PartitionIx, TopicId};
 use crate::metadata::configs::MirrorConfig;
-use crate::metadata::image::MetadataImage;
+use crate::metadata::MetadataImage;
 use crate::mirror::epochs::needs_bump;
 use crate::mirror::fetcher::{state_partition, FailCause, Task};
 use crate::mirror::link::Link;
-use crate::mirror::manager::{ManagerTask, MirrorManager, LANE_MANAGER};
+use crate::mirror::manager::{ManagerTask, MirrorManager, MirrorTask, LANE_MANAGER};
 use crate::mirror::source::SourceCluster;
 use crate::ports::Cx;
-use crate::replica::Replicas;
 use crate::states::{DesiredState, MirrorState};
 use crate::wire::messages::{Body, Message, MetadataRequest, MetadataResponse};
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,18 +57,18 @@ pub struct SourceTask {
 impl Source {
     /// A source that was never looked at: the first look is due now.
     #[must_use]
-    pub fn new(_mirror: MirrorIx, config: &MirrorConfig, now: Now) -> Self {
+    pub fn new(config: &MirrorConfig, nodes: &[NodeId], interval: Nanos, now: Now) -> Self {
         let timeout = Nanos::from_millis(config.request_timeout_ms);
         Self {
             cluster: SourceCluster::default(),
             wanted: BTreeMap::new(),
             awaiting: BTreeSet::new(),
-            bootstrap: config.bootstrap_servers.to_vec(),
+            bootstrap: nodes.to_vec(),
             next_bootstrap: 0,
             expected_id: config.source_cluster_id.clone(),
             other_id_seen: 0,
-            link: Link::new(config.bootstrap_servers.first().copied().unwrap_or_default(), timeout),
-            interval: Nanos::from_millis(config.refresh_interval_ms),
+            link: Link::new(nodes.first().copied().unwrap_or_default(), timeout),
+            interval,
             due: now.mono,
         }
     }
@@ -93,12 +92,12 @@ impl MirrorManager {
     }
 
     /// Starts the looks that are due and ends the waits that took too long.
-    pub(super) fn sync_sources(&mut self, now: Now, image: &MetadataImage, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+    pub(super) fn sync_sources(&mut self, now: Now, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let mirrors: Vec<MirrorIx> = self.sources.keys().copied().collect();
         for mirror in mirrors {
             let Some(source) = self.sources.get_mut(&mirror) else { continue };
             if source.link.deadline().is_some_and(|at| at <= now.mono) {
-                self.source_failed(now, image, mirror, replicas, cx);
+                self.source_failed(now, mirror, task, cx);
                 continue;
             }
             if source.due > now.mono || source.link.is_waiting_for_answer() || source.wanted.is_empty() {
@@ -125,7 +124,7 @@ impl MirrorManager {
         source.link.send(now, MetadataRequest { topics: Some(topics) }.into(), Nanos::ZERO, cx);
     }
 
-    pub(super) fn run_source(&mut self, now: Now, image: &MetadataImage, mirror: MirrorIx, arrived: SourceTask, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+    pub(super) fn run_source(&mut self, now: Now, mirror: MirrorIx, arrived: SourceTask, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let Some(source) = self.sources.get_mut(&mirror) else { return };
         if source.link.conn() != Some(arrived.conn) {
             return;
@@ -137,11 +136,11 @@ impl MirrorManager {
             }
             Task::Closed => {
                 source.link.on_closed();
-                self.source_failed(now, image, mirror, replicas, cx);
+                self.source_failed(now, mirror, task, cx);
             }
             Task::Answer(Message { correlation, body: Body::MetadataResponse(answer) }) => {
                 if source.link.on_answer(correlation) {
-                    self.on_source_metadata(now, image, mirror, &answer, replicas, cx);
+                    self.on_source_metadata(now, mirror, &answer, task, cx);
                 }
             }
             Task::Answer(_) | Task::Kick => {}
@@ -149,7 +148,7 @@ impl MirrorManager {
     }
 
     /// The look failed: the next one goes to another broker; who waited for it retries like after any failure.
-    fn source_failed(&mut self, now: Now, image: &MetadataImage, mirror: MirrorIx, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+    fn source_failed(&mut self, now: Now, mirror: MirrorIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let Some(source) = self.sources.get_mut(&mirror) else { return };
         if let Some(conn) = source.link.conn() {
             source.link.close(cx);
@@ -160,7 +159,7 @@ impl MirrorManager {
         source.next_bootstrap += 1;
         source.due = now.mono + RELOOK;
         for partition in std::mem::take(&mut source.awaiting) {
-            self.fail(now, image, partition, FailCause::SourceUnreachable, replicas, cx);
+            self.fail(now, partition, FailCause::SourceUnreachable, task, cx);
         }
         // The failures asked for a look at once; one a second is enough.
         if let Some(source) = self.sources.get_mut(&mirror) {
@@ -168,14 +167,14 @@ impl MirrorManager {
         }
     }
 
-    fn on_source_metadata(&mut self, now: Now, image: &MetadataImage, mirror: MirrorIx, answer: &MetadataResponse, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+    fn on_source_metadata(&mut self, now: Now, mirror: MirrorIx, answer: &MetadataResponse, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let Some(source) = self.sources.get_mut(&mirror) else { return };
         let same = source.expected_id.is_empty() || answer.cluster_id == source.expected_id;
         if !cx.guards.admits(guard::SourceClusterIdMatches, same) {
             source.other_id_seen += 1;
             source.due = now.mono + RELOOK;
             if source.other_id_seen >= PROOF {
-                self.fail_all(now, image, mirror, replicas, cx);
+                self.fail_all(now, mirror, task, cx);
             }
             return;
         }
@@ -189,21 +188,21 @@ impl MirrorManager {
             }
             let known = self.sources.get(&mirror).is_some_and(|s| s.cluster.leader(topic, number).is_ok());
             if known {
-                self.enter(now, image, partition, MirrorState::Mirroring, replicas, cx);
+                self.enter(now, partition, MirrorState::Mirroring, task, cx);
             } else {
-                self.fail(now, image, partition, FailCause::SourceLeaderUnknown, replicas, cx);
+                self.fail(now, partition, FailCause::SourceLeaderUnknown, task, cx);
             }
         }
-        if self.is_mirror_coordinator(image, mirror) {
-            self.periodic_bump(image, mirror, cx);
+        if self.is_mirror_coordinator(task.image, mirror) {
+            self.periodic_bump(task.image, mirror, cx);
         }
     }
 
     /// The source is another cluster: nothing of this mirror goes on (decision 4).
-    fn fail_all(&mut self, now: Now, image: &MetadataImage, mirror: MirrorIx, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+    fn fail_all(&mut self, now: Now, mirror: MirrorIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let partitions: Vec<_> = self.iter().filter(|p| p.mirror == mirror && p.attempt >= 0).map(|p| p.partition).collect();
         for partition in partitions {
-            self.fail(now, image, partition, FailCause::SourceClusterChanged, replicas, cx);
+            self.fail(now, partition, FailCause::SourceClusterChanged, task, cx);
         }
         if let Some(source) = self.sources.get_mut(&mirror) {
             source.due = now.mono + source.interval;
