@@ -1,4 +1,34 @@
-//! Guards of the log room.
+//! Guards of the log room: what makes a log on disk trustworthy, and its tables the fold of it.
 registry! { base 0;
     guard ProducerSnapshotFlushed: "A producer snapshot is durable before the log below it counts as recovered.", "D03, KAFKA-9892", ["S17", "S16"];
+    guard DirectoryFlushed: "The directory is flushed before a new segment's bytes count as recovered.", "D01, KAFKA-3968", ["S15", "S6"];
+    guard RolledSegmentsFlushed: "Every segment between the old and the new recovery point is flushed, not only the newest.", "KafkaLog flush protocol", ["S15", "S6"];
+    guard FlushOfThisLineage: "A flush that was asked for before a truncation does not raise the recovery point.", "S15", ["S15"];
+    guard CrcCheckedOnAppend: "A batch whose CRC does not match is refused by leader and follower.", "KIP-98, Kafka LogValidator", ["S1", "S2"];
+    guard CrcCheckedOnRecovery: "Recovery cuts the log at the first batch whose CRC does not match.", "S15, Kafka LogSegment.recover", ["S1", "S15"];
+    guard UncleanRecoveryScans: "After an unclean stop the log is scanned from the recovery point; files are not trusted.", "D02, S15", ["S15", "S17", "S9"];
+    guard SegmentsContiguous: "Recovery cuts the log where a segment is missing.", "D01, S15", ["S1", "S15"];
+    guard SnapshotsAboveRecoveryPointDropped: "After an unclean stop, producer snapshots above the recovery point are ignored.", "D03, Kafka LogLoader", ["S17", "S16"];
+    guard SnapshotChecksumMatches: "A producer snapshot or epoch file with a wrong checksum is ignored and rebuilt.", "D03, Kafka ProducerStateManager", ["S17", "S9"];
+    guard TailReplayedAfterSnapshot: "The producer table is the snapshot plus the log after it.", "T19, jepsen redpanda-21.10.1", ["S16", "S17"];
+    guard PidResetAppliedOnLoad: "A PID reset clears the producers when the log is loaded too.", "M34, spec 5.3", ["S40", "S17"];
+    guard PidResetAppliedOnAppend: "A PID reset clears the producers when it is appended or replicated.", "spec 5.3", ["S40", "S17", "S16"];
+    guard SequenceInOrder: "A producer's next batch continues its sequence.", "KIP-98", ["S16"];
+    guard SequenceWraps: "After sequence 2^31-1 comes 0.", "T14, KAFKA-5283", ["L1", "S16"];
+    guard DuplicateRecognised: "A batch that is one of the producer's last five is answered, not appended again.", "KIP-98", ["S16"];
+    guard ProducerEpochFenced: "A batch of an older producer epoch is refused.", "KIP-98", ["S16", "S18"];
+    guard CoordinatorEpochFenced: "A marker of an older transaction coordinator is refused.", "KIP-98", ["S20", "S18"];
+    guard OffsetsMonotone: "A follower refuses batches whose offsets do not rise.", "REP-24", ["S1"];
+    guard AppendStartsAtEnd: "A follower refuses batches that begin below its log end.", "REP-24", ["S1", "S2"];
+    guard BatchEpochBounded: "A follower leaves batches of a newer epoch than the one it fetches in.", "R14, KAFKA-18723", ["S2", "S9"];
+    guard OfflineIsSticky: "After a failed write nothing is appended until the log is loaded again.", "D07, KAFKA-10778", ["S1", "S15"];
+    guard PartialAppendCutBack: "What a failed append wrote is cut off again.", "D09, KAFKA-7866", ["S1", "S2"];
+    guard EpochsCutWithLog: "The epoch cache is cut together with the log.", "S9, Kafka UnifiedLog.truncateTo", ["S9", "S2"];
+    guard ProducersCutWithLog: "The producer table is rebuilt when the log is cut.", "S17, Kafka UnifiedLog.truncateTo", ["S17", "S16"];
+    guard RecoveryPointCutWithLog: "The recovery point falls with the log.", "S15, Kafka LogManager.truncateTo", ["S15", "S6"];
+    guard HighWatermarkWithinLog: "The high watermark lies between log start and log end.", "REP-26, S7", ["S7", "S21"];
+    guard HighWatermarkFollowsCut: "The high watermark falls with a truncation.", "REP-26", ["S7"];
+    guard HighWatermarkLiftedByReset: "After a full truncation the high watermark is the new start.", "R19, KAFKA-9491", ["S21", "L13"];
+    guard LogStartWithinHighWatermark: "The log start is not raised above the high watermark.", "RET-11, S21", ["S21"];
+    guard RetentionBelowHighWatermark: "Retention removes only segments that end at or below the high watermark.", "RET-11", ["S21", "S6"];
 }

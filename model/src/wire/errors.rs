@@ -79,6 +79,10 @@ codes! {
     DuplicateSequenceNumber = 46,
     /// A newer producer with this id exists.
     InvalidProducerEpoch = 47,
+    /// A batch does not fit the producer's open transaction.
+    InvalidTxnState = 48,
+    /// A newer transaction coordinator exists.
+    TransactionCoordinatorFenced = 52,
     /// The log directory failed.
     KafkaStorageError = 56,
     /// The producer id is not known here.

@@ -1,0 +1,38 @@
+//! What a topic's configuration says about its logs.
+
+/// A topic's log settings; one value is shared by all replicas of the topic. Sizes in bytes, times in milliseconds, −1 for
+/// "no limit" where that exists. Defaults are Kafka's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogPolicy {
+    /// `segment.bytes`: a batch that would make a segment longer goes into a new one.
+    pub segment_bytes: u32,
+    /// `segment.ms`: a segment whose first record is older than this is closed by the next append.
+    pub segment_ms: i64,
+    /// `retention.ms`, −1 for ever.
+    pub retention_ms: i64,
+    /// `retention.bytes`, −1 without limit.
+    pub retention_bytes: i64,
+    /// `max.message.bytes`: the largest batch that a leader takes.
+    pub max_message_bytes: u32,
+    /// `index.interval.bytes`.
+    pub index_interval_bytes: u32,
+    /// Whether `cleanup.policy` has `delete`.
+    pub delete: bool,
+    /// `producer.id.expiration.ms`: a producer that was silent for longer is forgotten.
+    pub producer_expiration_ms: i64,
+}
+
+impl Default for LogPolicy {
+    fn default() -> Self {
+        Self {
+            segment_bytes: 1 << 30,
+            segment_ms: 7 * 24 * 3_600_000,
+            retention_ms: 7 * 24 * 3_600_000,
+            retention_bytes: -1,
+            max_message_bytes: 1_048_588,
+            index_interval_bytes: 4096,
+            delete: true,
+            producer_expiration_ms: 24 * 3_600_000,
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Loading a log from disk. After a clean stop the files are trusted; after any other, everything above the recovery point is
+//! proven batch by batch, and the log is cut where the proof fails.
+
+use crate::guards::{log as guard, Guards};
+use crate::ids::Offset;
+use crate::log::epoch_cache::EpochCache;
+use crate::log::log::{Flags, Log};
+use crate::log::policy::LogPolicy;
+use crate::log::segment::{Segment, Step, Walk};
+use crate::log::snapshot::{decode_epochs, read_file};
+use crate::ports::{DirId, Disk, DiskError, FileName};
+use crate::record::BatchView;
+
+/// What the broker's own files say about a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadFrom {
+    /// Whether the clean-shutdown marker was there.
+    pub clean: bool,
+    /// The checkpointed recovery point.
+    pub recovery_point: Offset,
+    /// The checkpointed log start.
+    pub start: Offset,
+    /// The checkpointed high watermark.
+    pub hw: Offset,
+}
+
+impl Default for LoadFrom {
+    /// No file says anything, and the stop was not clean.
+    fn default() -> Self {
+        Self { clean: false, recovery_point: Offset::ZERO, start: Offset::ZERO, hw: Offset::ZERO }
+    }
+}
+
+/// What loading found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Recovered {
+    /// Where the log was cut, if it was.
+    pub cut: Option<Offset>,
+    /// Bytes that were cut off, whole lost segments included.
+    pub cut_bytes: u64,
+    /// Batches whose CRC was checked.
+    pub scanned: u32,
+    /// Offset of the producer snapshot that was used.
+    pub snapshot: Option<Offset>,
+    /// Whether the epoch cache came from the batches alone.
+    pub epochs_rebuilt: bool,
+}
+
+/// What the scan of the segments collects.
+struct Scan {
+    segments: Vec<Segment>,
+    end: Offset,
+    /// Epochs of all batches.
+    all: EpochCache,
+    /// Epochs of batches that end above the recovery point, and where the first of those begins.
+    tail: EpochCache,
+    tail_start: Option<Offset>,
+    producers: bool,
+    /// CRCs are checked from here on.
+    proof_from: Offset,
+    recovered: Recovered,
+}
+
+impl Log {
+    /// Loads the log of a directory; creates an empty one at `from.start` if there is none.
+    ///
+    /// # Errors
+    /// The disk's: the log cannot be used.
+    pub fn load(
+        disk: &mut dyn Disk,
+        dir: DirId,
+        from: LoadFrom,
+        guards: &mut Guards,
+        policy: &LogPolicy,
+    ) -> Result<(Self, Recovered), DiskError> {
+        // After an unclean stop the guard refuses to trust the files; off, it trusts them all the same.
+        let trust = guards.admits(guard::UncleanRecoveryScans, from.clean);
+        let files = disk.list(dir);
+        for name in files.iter().filter(|name| matches!(name, FileName::Temp(_))) {
+            disk.remove(dir, *name)?;
+        }
+        let mut scan = Scan::new(if trust { Offset(i64::MAX) } else { from.recovery_point });
+        scan.run(disk, dir, &files, guards, policy)?;
+        let (active, closed) = scan.settle(disk, dir, from.start)?;
+        let first = closed.first().unwrap_or(&active).base;
+        let start = from.start.max(first);
+        let mut log = Self::over(dir, active, start);
+        log.closed = (!closed.is_empty()).then(|| Box::new(closed));
+        log.end = scan.end.max(start);
+        log.high_watermark = from.hw.clamp(log.start, log.end);
+        log.recovery_point = if trust { log.end } else { from.recovery_point.clamp(Offset::ZERO, log.end) };
+        log.flags = Flags { names: !from.clean, producers: scan.producers, ..Flags::default() };
+        log.load_epochs(disk, &files, &mut scan, trust, guards)?;
+        if log.flags.producers {
+            let limit = if trust { log.end } else { log.recovery_point };
+            scan.recovered.snapshot = log.reload_producers(disk, guards, limit)?;
+        }
+        Ok((log, scan.recovered))
+    }
+
+    fn load_epochs(
+        &mut self,
+        disk: &mut dyn Disk,
+        files: &[FileName],
+        scan: &mut Scan,
+        trust: bool,
+        guards: &mut Guards,
+    ) -> Result<(), DiskError> {
+        let mut stored = None;
+        if files.contains(&FileName::EpochCheckpoint) {
+            let file = disk.open(self.dir, FileName::EpochCheckpoint)?;
+            stored = decode_epochs(&read_file(disk, file)?)
+                .filter(|stored| guards.admits(guard::SnapshotChecksumMatches, stored.intact))
+                .map(|stored| stored.contents);
+        }
+        self.epochs = match &stored {
+            None => {
+                scan.recovered.epochs_rebuilt = true;
+                std::mem::take(&mut scan.all)
+            }
+            Some(stored) if trust => stored.clone(),
+            Some(stored) => {
+                let mut epochs = stored.clone();
+                epochs.truncate_from_end(scan.tail_start.unwrap_or(self.end));
+                for entry in scan.tail.entries() {
+                    epochs.assign(entry.epoch, entry.start);
+                }
+                epochs
+            }
+        };
+        self.epochs.truncate_from_start(self.start);
+        self.epochs.truncate_from_end(self.end);
+        self.flags.epochs =
+            stored.as_ref() != Some(&self.epochs) && !(stored.is_none() && self.epochs.entries().is_empty());
+        Ok(())
+    }
+}
+
+impl Scan {
+    fn new(proof_from: Offset) -> Self {
+        Self {
+            segments: Vec::new(),
+            end: Offset::ZERO,
+            all: EpochCache::default(),
+            tail: EpochCache::default(),
+            tail_start: None,
+            producers: false,
+            proof_from,
+            recovered: Recovered::default(),
+        }
+    }
+
+    fn run(
+        &mut self,
+        disk: &mut dyn Disk,
+        dir: DirId,
+        files: &[FileName],
+        guards: &mut Guards,
+        policy: &LogPolicy,
+    ) -> Result<(), DiskError> {
+        self.producers = files.iter().any(|name| matches!(name, FileName::ProducerSnapshot(_)));
+        let mut lost = Vec::new();
+        for name in files {
+            let FileName::Segment(base) = *name else { continue };
+            let base = Offset(base);
+            // A name that a crash took leaves a gap between files, which no roll makes.
+            let follows = self.segments.is_empty() || base == self.end;
+            if self.recovered.cut.is_some() || !guards.admits(guard::SegmentsContiguous, follows) {
+                self.recovered.cut.get_or_insert(self.end);
+                lost.push(base);
+                continue;
+            }
+            self.scan_segment(disk, dir, base, guards, policy)?;
+        }
+        // Newest first: a crash in between leaves a prefix.
+        for base in lost.into_iter().rev() {
+            let file = disk.open(dir, FileName::Segment(base.0))?;
+            self.recovered.cut_bytes += disk.len(file);
+            disk.remove(dir, FileName::Segment(base.0))?;
+        }
+        Ok(())
+    }
+
+    fn scan_segment(
+        &mut self,
+        disk: &mut dyn Disk,
+        dir: DirId,
+        base: Offset,
+        guards: &mut Guards,
+        policy: &LogPolicy,
+    ) -> Result<(), DiskError> {
+        let file = disk.open(dir, FileName::Segment(base.0))?;
+        let len = disk.len(file).min(u64::from(u32::MAX));
+        let mut segment = Segment::new(base, file);
+        self.end = self.end.max(base);
+        let mut walk = Walk::new(file, 0, len);
+        loop {
+            match walk.step(&*disk)? {
+                Step::Batch(bytes) => match BatchView::parse(&bytes) {
+                    Ok(batch) if self.admits(&batch, guards) => {
+                        segment.note(&batch, policy.index_interval_bytes);
+                        self.note(&batch);
+                    }
+                    _ => break,
+                },
+                Step::End => break,
+                Step::Bad(_) => break,
+            }
+        }
+        if u64::from(segment.size) < disk.len(file) {
+            self.recovered.cut = Some(self.end);
+            self.recovered.cut_bytes += disk.len(file) - u64::from(segment.size);
+            disk.truncate(file, u64::from(segment.size))?;
+        }
+        self.segments.push(segment);
+        Ok(())
+    }
+
+    fn admits(&mut self, batch: &BatchView<'_>, guards: &mut Guards) -> bool {
+        if batch.base_offset() < self.end {
+            return false;
+        }
+        if batch.last_offset() < self.proof_from {
+            return true;
+        }
+        self.recovered.scanned += 1;
+        guards.admits(guard::CrcCheckedOnRecovery, batch.crc_valid())
+    }
+
+    fn note(&mut self, batch: &BatchView<'_>) {
+        let (epoch, base) = (batch.leader_epoch(), batch.base_offset());
+        self.all.assign(epoch, base);
+        if batch.last_offset() >= self.proof_from {
+            self.tail_start.get_or_insert(base);
+            self.tail.assign(epoch, base);
+        }
+        self.producers |= batch.producer().0 >= 0 || batch.is_control();
+        self.end = batch.next_offset();
+    }
+
+    /// The segments of the log: at least one, none wholly useless because the log start is above the end.
+    fn settle(&mut self, disk: &mut dyn Disk, dir: DirId, start: Offset) -> Result<(Segment, Vec<Segment>), DiskError> {
+        let mut segments = std::mem::take(&mut self.segments);
+        let holds = segments.iter().any(|segment| segment.size > 0);
+        if holds && self.end < start {
+            // The log start was checkpointed, the records below it were lost: Kafka starts anew there too.
+            for segment in segments.drain(..).rev() {
+                disk.remove(dir, FileName::Segment(segment.base.0))?;
+            }
+            self.all.clear();
+            self.tail.clear();
+        }
+        match segments.pop() {
+            Some(active) => Ok((active, segments)),
+            None => {
+                self.end = start;
+                let file = disk.create(dir, FileName::Segment(start.0))?;
+                Ok((Segment::new(start, file), segments))
+            }
+        }
+    }
+}
