@@ -1,1 +1,3 @@
-//! Placeholder: see its owner's branch.
+//! Engines that plan and replay: the controller, and the shards of the coordinators.
+
+pub mod engine;

@@ -1,5 +1,6 @@
 //! The metadata log's records and the image that replaying them gives.
 
+pub mod batches;
 pub mod chunks;
 pub mod configs;
 pub mod delta;

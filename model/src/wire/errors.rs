@@ -49,6 +49,8 @@ codes! {
     NotEnoughReplicasAfterAppend = 20,
     /// Acks is not −1, 0 or 1.
     InvalidRequiredAcks = 21,
+    /// The topic name is not legal.
+    InvalidTopic = 17,
     /// Not authorised for the topic.
     TopicAuthorizationFailed = 29,
     /// Not authorised for the cluster.
@@ -69,6 +71,8 @@ codes! {
     NotController = 41,
     /// The request is malformed or not allowed here.
     InvalidRequest = 42,
+    /// A limit of the cluster was exceeded.
+    PolicyViolation = 44,
     /// Sequence gap.
     OutOfOrderSequenceNumber = 45,
     /// The sequence was already appended.
