@@ -1,1 +1,28 @@
-//! Placeholder: see its owner's branch.
+//! One broker process: boot, lanes, requests, metadata, life-cycle.
+//!
+//! Read in this order: [`config`], [`lanes`] (which lane does what), [`broker`] (the struct and its door), [`boot`],
+//! [`lifecycle`] (registration, heartbeats, shutdown), [`metadata`] (the observer, and what a new image sets going),
+//! [`requests`], [`on_data`] and [`on_clients`] (the handlers), [`pending`] (producers that wait), [`upkeep`] (flushes,
+//! checkpoints, retention).
+
+pub mod boot;
+#[allow(clippy::module_inception)]
+pub mod broker;
+pub mod config;
+pub mod groups;
+pub mod lanes;
+pub mod lifecycle;
+pub mod metadata;
+pub mod on_clients;
+pub mod on_data;
+pub mod pending;
+pub mod requests;
+pub mod upkeep;
+
+#[cfg(test)]
+mod tests;
+
+pub use broker::Broker;
+pub use config::BrokerConfig;
+pub use groups::coordinator_of;
+pub use lanes::{mirror_lane, mirror_timer, STOP};

@@ -3,3 +3,4 @@
 
 pub mod epochs;
 pub mod retry;
+pub mod seam;

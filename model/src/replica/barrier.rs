@@ -1,0 +1,174 @@
+//! The replica barrier of a mirror leader (spec 3.7): after a cut, wait until no relevant replica is longer than the leader.
+//!
+//! A follower counts only with a position from a fetch in the present leader epoch (decision 31): before, nothing is known of
+//! it, and silence is not agreement.
+
+use crate::guards::replication as guard;
+use crate::ids::{Nanos, Now, Offset, PartitionIx};
+use crate::ports::{Cx, DiskError};
+use crate::replica::fetch_session::SessionSlot;
+use crate::replica::partition::{mutant, Replicas};
+use crate::trace::{CutCause, Trace};
+
+/// What a leader's barrier waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Barrier {
+    /// Nothing.
+    #[default]
+    None,
+    /// The maximal ISR and whoever is about to join it.
+    InSync,
+    /// Every replica, and all of them in the ISR (unclean support on).
+    All,
+}
+
+impl Replicas {
+    /// Starts a barrier at a leader. True if it is reached at once; else [`Self::take_converged`] names the partition when it
+    /// is. It ends without news when the leader epoch does, and there is none at a broker that does not lead.
+    pub fn start_barrier(&mut self, now: Now, partition: PartitionIx, all_replicas: bool, cx: &mut Cx) -> bool {
+        let Some(slot) = self.slot(partition) else { return false };
+        let Some(lead) = self.lead(slot) else { return false };
+        self.leaders[lead].barrier = if all_replicas { Barrier::All } else { Barrier::InSync };
+        self.check_barrier(slot, now.mono, cx);
+        if self.leaders[lead].barrier != Barrier::None {
+            return false;
+        }
+        self.converged.pop();
+        true
+    }
+
+    /// Gives a barrier up.
+    pub fn cancel_barrier(&mut self, partition: PartitionIx) {
+        if let Some(lead) = self.slot(partition).and_then(|slot| self.lead(slot)) {
+            self.leaders[lead].barrier = Barrier::None;
+        }
+    }
+
+    /// The partitions whose barrier was reached since the last call.
+    pub fn take_converged(&mut self) -> Vec<PartitionIx> {
+        std::mem::take(&mut self.converged)
+    }
+
+    pub(crate) fn check_barrier(&mut self, slot: usize, now: Nanos, cx: &mut Cx) {
+        let Some(lead) = self.lead(slot) else { return };
+        let leader = &self.leaders[lead];
+        if leader.barrier == Barrier::None {
+            return;
+        }
+        let Some(end) = self.logs[slot].as_ref().map(|log| log.end()) else { return };
+        let all = leader.barrier == Barrier::All;
+        if leader.isr.count_ones() < self.min_isr(self.hot[slot].topic, leader.replicas.len())
+            || (all && leader.isr.count_ones() as usize != leader.replicas.len())
+        {
+            return;
+        }
+        let maximal = leader.maximal_isr();
+        for follower in &leader.followers {
+            let relevant = all
+                || maximal & leader.bit(follower.broker) != 0
+                || (self.caught_up(follower, end, now) && self.eligible(follower));
+            if !relevant {
+                continue;
+            }
+            let known = follower.position != Offset::UNKNOWN;
+            if !cx.guards.admits(guard::BarrierNeedsPosition, known) || follower.position > end {
+                return;
+            }
+        }
+        self.converged.push(self.hot[slot].partition);
+        self.leaders[lead].barrier = Barrier::None;
+    }
+
+    /// Cuts a mirror leader's log, to the batch border at or below `to`. Positions above the cut are forgotten: what those
+    /// followers hold there is unknown until they fetched again.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn truncate_mirror_leader(
+        &mut self,
+        now: Now,
+        partition: PartitionIx,
+        to: Offset,
+        cause: CutCause,
+        cx: &mut Cx,
+    ) -> Result<(), DiskError> {
+        let Some(slot) = self.slot(partition) else { return Ok(()) };
+        if self.cut(slot, to, cause, now, cx)? {
+            self.leader_was_cut(slot, cx);
+        }
+        Ok(())
+    }
+
+    /// Empties a mirror leader's log and lets it begin at `at` (the source's log start passed everything held here).
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn restart_mirror_leader_at(
+        &mut self,
+        _now: Now,
+        partition: PartitionIx,
+        at: Offset,
+        cx: &mut Cx,
+    ) -> Result<(), DiskError> {
+        let Some(slot) = self.slot(partition) else { return Ok(()) };
+        self.restart_at(slot, at, cx)?;
+        self.leader_was_cut(slot, cx);
+        Ok(())
+    }
+
+    fn leader_was_cut(&mut self, slot: usize, cx: &mut Cx) {
+        let Some(lead) = self.lead(slot) else { return };
+        let end = self.logs[slot].as_ref().map_or(Offset::ZERO, |log| log.end());
+        let leader = &mut self.leaders[lead];
+        for follower in &mut leader.followers {
+            if follower.position > end && !mutant(cx.guards, guard::BarrierNeedsPosition, true) {
+                follower.position = Offset::UNKNOWN;
+                follower.end_at_fetch = end;
+            }
+        }
+        for watcher in &leader.watchers {
+            self.sessions.touch(*watcher, SessionSlot::URGENT | SessionSlot::NEWS, 0);
+        }
+    }
+
+    /// Cuts a log to `to` and tells the trace.
+    pub(crate) fn cut(
+        &mut self,
+        slot: usize,
+        to: Offset,
+        cause: CutCause,
+        _now: Now,
+        cx: &mut Cx,
+    ) -> Result<bool, DiskError> {
+        let partition = self.hot[slot].partition;
+        let Some(log) = self.logs[slot].as_mut() else { return Ok(false) };
+        let (from, hw) = (log.end(), log.high_watermark());
+        let cut = log.truncate_to(cx.disk, cx.guards, to)?;
+        if cut {
+            let (end, now_hw) = (log.end(), log.high_watermark());
+            cx.trace(Trace::Truncated { partition, from, to: end, cause });
+            if now_hw != hw {
+                self.watermark_moved(slot, hw, now_hw, cx);
+            }
+            self.mark_log_dirty(slot);
+        }
+        Ok(cut)
+    }
+
+    /// Empties a log and lets it begin at `at`.
+    pub(crate) fn restart_at(&mut self, slot: usize, at: Offset, cx: &mut Cx) -> Result<(), DiskError> {
+        let partition = self.hot[slot].partition;
+        let Some(log) = self.logs[slot].as_mut() else { return Ok(()) };
+        let (from, hw) = (log.end(), log.high_watermark());
+        log.truncate_fully_and_start_at(cx.disk, cx.guards, at)?;
+        // The watermark must not stay below the new start (R19).
+        let now_hw = log.high_watermark();
+        cx.trace(Trace::Truncated { partition, from, to: at.min(from), cause: CutCause::OutOfRange });
+        cx.trace(Trace::LogStartMoved { partition, to: at });
+        if now_hw != hw {
+            self.watermark_moved(slot, hw, now_hw, cx);
+        }
+        self.mark_log_dirty(slot);
+        Ok(())
+    }
+}
