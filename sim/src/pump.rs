@@ -5,7 +5,7 @@
 //! millisecond and sleeps in between (measured: a sleep to every deadline costs 40 %); for a task that looks on it sleeps
 //! to every deadline exactly.
 
-use crate::world::{Happened, World};
+use crate::world::World;
 use mirrorlab_model::ids::Nanos;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -31,21 +31,42 @@ pub fn on_fresh_runtime<T: Send + 'static>(seed: u64, job: impl AsyncFnOnce() ->
     }
 }
 
-/// Takes the world's events up to and including `until`, or until `observe` breaks off. `observe` sees every step.
-pub async fn pump<B>(
-    world: &mut World,
-    until: Nanos,
-    mut observe: impl FnMut(&mut World, Happened) -> ControlFlow<B>,
-) -> ControlFlow<B> {
-    let (began, from) = (madsim::time::Instant::now(), world.now());
+/// What the pump drives: a world, or a world with whoever looks on.
+pub trait Drive {
+    /// Why it broke off.
+    type Break;
+    /// The present simulated time.
+    fn now(&self) -> Nanos;
+    /// When the next event is due.
+    fn next_time(&self) -> Option<Nanos>;
+    /// Takes the next event.
+    fn step(&mut self) -> ControlFlow<Self::Break>;
+}
+
+impl Drive for World {
+    type Break = std::convert::Infallible;
+    fn now(&self) -> Nanos {
+        World::now(self)
+    }
+    fn next_time(&self) -> Option<Nanos> {
+        World::next_time(self)
+    }
+    fn step(&mut self) -> ControlFlow<Self::Break> {
+        let _ = World::step(self);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Takes events up to and including `until`, or until the driven breaks off.
+pub async fn pump<D: Drive>(driven: &mut D, until: Nanos) -> ControlFlow<D::Break> {
+    let (began, from) = (madsim::time::Instant::now(), driven.now());
     loop {
-        let Some(next) = world.next_time().filter(|t| *t <= until) else { return ControlFlow::Continue(()) };
+        let Some(next) = driven.next_time().filter(|t| *t <= until) else { return ControlFlow::Continue(()) };
         let slice = (next + SLICE).min(until);
-        while world.next_time().is_some_and(|t| t <= slice) {
-            let happened = world.step();
-            observe(world, happened)?;
+        while driven.next_time().is_some_and(|t| t <= slice) {
+            driven.step()?;
         }
-        let behind = Duration::from_nanos(world.now().since(from).0).saturating_sub(began.elapsed());
+        let behind = Duration::from_nanos(driven.now().since(from).0).saturating_sub(began.elapsed());
         madsim::time::sleep(behind).await;
     }
 }

@@ -314,6 +314,16 @@ impl World {
         self.nodes[usize::from(node.0)].slow.push(crate::node::SlowLane { lane, extra, until });
     }
 
+    /// Flips a bit somewhere in what is durable on a node's disk; false if nothing is.
+    pub fn rot(&mut self, node: NodeId, ordinal: u64) -> bool {
+        self.nodes[usize::from(node.0)].disk.rot_somewhere(&mut self.store, ordinal).is_some()
+    }
+
+    /// Hands a process an input from outside of its connections: a signal.
+    pub fn signal(&mut self, node: NodeId, input: Input) {
+        self.deliver(node, input);
+    }
+
     /// Lets a stalled disk go on.
     pub fn release_disk(&mut self, node: NodeId) {
         let n = &mut self.nodes[usize::from(node.0)];

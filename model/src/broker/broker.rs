@@ -2,7 +2,7 @@
 
 use crate::broker::config::BrokerConfig;
 use crate::broker::groups::Groups;
-use crate::broker::lanes::{self, CHORES, CONTROLLER, Chore, METADATA, RequestLanes, Task, kind, timer};
+use crate::broker::lanes::{self, kind, timer, Chore, RequestLanes, Task, CHORES, CONTROLLER, METADATA};
 use crate::broker::lifecycle::Lifecycle;
 use crate::broker::metadata::Observer;
 use crate::broker::on_clients::ProducerIdBlock;
@@ -10,13 +10,14 @@ use crate::broker::pending::PendingProduces;
 use crate::broker::upkeep::Flushes;
 use crate::ids::{BrokerEpoch, BrokerId, ConnId, NodeId, Now, TopicId};
 use crate::log::Log;
-use crate::metadata::{MetadataDelta, MetadataImage};
+use crate::metadata::delta::MetadataDelta;
+use crate::metadata::image::MetadataImage;
 use crate::mirror::{MirrorManager, MirrorTask};
 use crate::ports::{Cx, Input, Lane, Timer};
-use crate::replica::Replicas;
 use crate::replica::channel::ControllerChannel;
 use crate::replica::replica_fetcher::ReplicaFetchers;
 use crate::replica::waits::WaitDone;
+use crate::replica::Replicas;
 use crate::wire::messages::Message;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -100,7 +101,7 @@ impl Broker {
             chores: VecDeque::new(),
             isr_in_flight: false,
             isr_retry_at: crate::ids::Nanos::ZERO,
-            mirror: MirrorManager::new(config.broker),
+            mirror: MirrorManager::new(config.broker, &config.configs),
             done: Vec::new(),
             ready: Vec::new(),
             config,
@@ -163,7 +164,7 @@ impl Broker {
                 self.observer.inbox.push_back(message);
                 cx.wake(METADATA);
             }
-            Input::Timer(timer) if timer.0 >> 56 < kind::MIRROR => self.file_timer(timer, now, cx),
+            Input::Timer(timer) if (1..kind::MIRROR).contains(&(timer.0 >> 56)) => self.file_timer(timer, now, cx),
             Input::Flushed { token, result } if self.flushes.owns(token) => {
                 self.flushes.ended.push_back((token, result));
                 cx.wake(CHORES);

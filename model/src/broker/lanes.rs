@@ -28,7 +28,8 @@ pub const MIRROR: u16 = 256;
 /// The first lane of replica fetchers.
 pub const FETCHERS: u16 = 1024;
 
-/// The kind of a timer: its top byte; the rest is the kind's own.
+/// The kind of a timer: its top byte; the rest is the kind's own. Zero and all from [`MIRROR`](kind::MIRROR) up are the
+/// mirror room's.
 pub(crate) mod kind {
     pub const STOP: u64 = 1;
     pub const SESSION: u64 = 2;

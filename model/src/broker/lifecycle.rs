@@ -136,7 +136,8 @@ impl Broker {
             (Purpose::Mirror(of), result) => {
                 let outcome = Outcome { purpose: Purpose::Mirror(of), result };
                 let Self { mirror, image, replicas, channels, .. } = self;
-                let mut task = MirrorTask { image, replicas, controller: &mut channels[crate::broker::broker::FORWARDS] };
+                let mut task =
+                    MirrorTask { image, replicas, controller: &mut channels[crate::broker::broker::FORWARDS] };
                 mirror.on_outcome(now, outcome, &mut task, cx);
             }
             _ => {}
@@ -188,10 +189,8 @@ impl Broker {
         match self.life.stage {
             Stage::Fenced if !answer.fenced => self.life.stage = Stage::Running,
             Stage::Running if answer.fenced => self.life.stage = Stage::Fenced,
-            Stage::HandingOver => {
-                if cx.guards.admits(guard::ShutdownMovesLeaders, answer.may_shutdown) {
-                    self.flush_everything(now, cx);
-                }
+            Stage::HandingOver if cx.guards.admits(guard::ShutdownMovesLeaders, answer.may_shutdown) => {
+                self.flush_everything(now, cx);
             }
             _ => {}
         }
@@ -233,19 +232,12 @@ impl Broker {
             return;
         }
         let purpose = Purpose::Isr(parts.iter().map(|p| p.partition).collect());
-        let request =
-            AlterPartitionRequest { broker: self.config.broker, broker_epoch: self.life.epoch, parts };
+        let request = AlterPartitionRequest { broker: self.config.broker, broker_epoch: self.life.epoch, parts };
         self.isr_in_flight = true;
         self.channels[ISR].send(request.into(), purpose, None, now, cx);
     }
 
-    fn on_isr(
-        &mut self,
-        parts: &[crate::ids::PartitionIx],
-        answer: &AlterPartitionResponse,
-        now: Now,
-        cx: &mut Cx,
-    ) {
+    fn on_isr(&mut self, parts: &[crate::ids::PartitionIx], answer: &AlterPartitionResponse, now: Now, cx: &mut Cx) {
         self.isr_in_flight = false;
         let mut again = false;
         if answer.error.is_none() {
@@ -253,8 +245,10 @@ impl Broker {
                 again |= self.replicas.on_isr_verdict(verdict, now, cx);
             }
             // A proposal without a verdict was not decided.
+            let mut decided: Vec<_> = answer.parts.iter().map(|v| v.partition).collect();
+            decided.sort_unstable();
             for &partition in parts {
-                if !answer.parts.iter().any(|v| v.partition == partition) {
+                if decided.binary_search(&partition).is_err() {
                     self.replicas.proposals_failed(&[partition]);
                     again = true;
                 }

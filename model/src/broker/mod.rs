@@ -25,4 +25,4 @@ mod tests;
 pub use broker::Broker;
 pub use config::BrokerConfig;
 pub use groups::coordinator_of;
-pub use lanes::{STOP, mirror_lane, mirror_timer};
+pub use lanes::{mirror_lane, mirror_timer, STOP};

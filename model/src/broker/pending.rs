@@ -1,7 +1,8 @@
 //! Produce requests that wait for replicas, and one timer for all of them.
 
-use crate::ids::{ConnId, Nanos};
+use crate::ids::{ConnId, Nanos, Offset};
 use crate::replica::waits::Ticket;
+use crate::wire::errors::ErrorCode;
 use crate::wire::messages::ProduceResponse;
 use std::collections::BTreeSet;
 
@@ -36,7 +37,14 @@ impl PendingProduces {
     }
 
     /// Keeps a request under the ticket that was given.
-    pub fn add(&mut self, conn: ConnId, correlation: u32, deadline: Nanos, waiting: Vec<bool>, answer: ProduceResponse) {
+    pub fn add(
+        &mut self,
+        conn: ConnId,
+        correlation: u32,
+        deadline: Nanos,
+        waiting: Vec<bool>,
+        answer: ProduceResponse,
+    ) {
         self.generation = self.generation.wrapping_add(1);
         let left = waiting.iter().filter(|w| **w).count() as u32;
         let pending = Pending { generation: self.generation, conn, correlation, left, deadline, waiting, answer };
@@ -66,6 +74,17 @@ impl PendingProduces {
     /// The next deadline.
     pub fn next_deadline(&self) -> Option<(Nanos, u32)> {
         self.deadlines.first().copied()
+    }
+
+    /// What still waits in a request timed out.
+    pub fn expire(&mut self, at: u32) {
+        let Some(Some(pending)) = self.list.get_mut(at as usize) else { return };
+        for (part, waits) in pending.answer.parts.iter_mut().zip(&pending.waiting) {
+            if *waits {
+                part.error = ErrorCode::RequestTimedOut;
+                part.base = Offset::UNKNOWN;
+            }
+        }
     }
 
     /// Drops what waits for a connection that ended.

@@ -86,6 +86,9 @@ struct Refresh {
     in_flight: bool,
     all: bool,
     stale: BTreeSet<u32>,
+    /// The request in flight names all topics of interest.
+    whole: bool,
+    fresh: bool,
     answered: Option<Nanos>,
     not_before: Nanos,
     streak: u32,
@@ -134,6 +137,25 @@ impl<T> Cluster<T> {
         self.quiet = quiet;
     }
 
+    /// Its configuration.
+    #[must_use]
+    pub fn config(&self) -> &ClusterConfig {
+        &self.config
+    }
+
+    /// Other topics are of interest from now on; the view is not fresh until they were answered for.
+    pub fn set_topics(&mut self, topics: Vec<Arc<str>>) {
+        self.config.topics = Some(topics);
+        self.refresh.all = true;
+        self.refresh.fresh = false;
+    }
+
+    /// Whether everything asked for was answered for since [`Self::set_topics`] (or the start).
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        self.refresh.fresh
+    }
+
     /// Asks for the whole view again, as soon as the backoff allows.
     pub fn want_refresh(&mut self) {
         self.refresh.all = true;
@@ -160,6 +182,30 @@ impl<T> Cluster<T> {
         if !hint.is_some_and(|hint| self.view.hint(partition, hint, cx.guards, changed)) {
             self.want_refresh_of(partition);
         }
+    }
+
+    /// Sends a request of the owner. False, and the token is dropped, if the channel is not open.
+    pub fn send(&mut self, now: Now, node: NodeId, body: Body, token: T, cx: &mut Cx) -> bool {
+        self.channels.send(now, node, body, Token::Own(token), cx).is_ok()
+    }
+
+    /// Closes all channels: the cluster is of no use to its owner any more.
+    pub fn close(&mut self, now: Now, cx: &mut Cx) {
+        self.channels.close_all(now, cx);
+    }
+
+    /// What the owner's requests in flight left, in order.
+    pub fn own_tokens_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.channels.tokens_mut().filter_map(|t| match t {
+            Token::Own(token) => Some(token),
+            Token::Metadata => None,
+        })
+    }
+
+    /// Whether a refresh asked for now would be sent now.
+    #[must_use]
+    pub fn may_refresh(&self, now: Now) -> bool {
+        !self.refresh.in_flight && self.refresh.not_before <= now.mono
     }
 
     /// The address of a broker; asks for a refresh if it is not known.
@@ -219,6 +265,8 @@ impl<T> Cluster<T> {
         self.refresh.not_before = now.mono + wait;
         let mut changed = Vec::new();
         self.view.absorb(answer, cx.guards, &mut changed);
+        // An answer to an older wish (topics were changed meanwhile, so that `all` stands again) makes nothing fresh.
+        self.refresh.fresh |= self.refresh.whole && !self.refresh.all;
         if self.view.brokers().is_empty() || self.misses_topics() {
             self.refresh.all = true;
         }
@@ -230,13 +278,17 @@ impl<T> Cluster<T> {
         wanted.iter().any(|name| !self.view.topic(name).is_some_and(|(_, t)| t.error.is_none()))
     }
 
-    /// Does what is due: time-outs, a refresh. Losses go to `events`.
+    /// Ends what timed out. Losses go to `events`.
     pub fn poll(&mut self, now: Now, cx: &mut Cx, events: &mut Vec<ClusterEvent<T>>) {
         if self.channels.next_deadline().is_some_and(|at| at <= now.mono) {
             for lost in self.channels.expire(now, cx) {
                 events.extend(self.on_event(now, lost, cx));
             }
         }
+    }
+
+    /// Asks for the view again if that is due: the last thing in a run, after all that may have wished for it.
+    pub fn ask(&mut self, now: Now, cx: &mut Cx) {
         if !self.refresh_due().is_some_and(|at| at <= now.mono) {
             return;
         }
@@ -244,6 +296,7 @@ impl<T> Cluster<T> {
         let topics = self.topics_to_ask();
         if self.channels.send(now, node, MetadataRequest { topics }.into(), Token::Metadata, cx).is_ok() {
             self.refresh.in_flight = true;
+            self.refresh.whole = self.refresh.all || self.refresh.stale.is_empty();
             self.refresh.all = false;
             self.refresh.stale.clear();
             self.refresh.not_before = now.mono + self.config.backoff_min;
@@ -322,12 +375,12 @@ impl<T> Cluster<T> {
         boot[turn]
     }
 
-    /// The next peer that is not `not`, for a request that one broker would not take. Turns the rotor.
+    /// Another peer comes first from now on: for a request that one broker would not take.
     pub fn turn(&mut self) {
         self.refresh.rotor = self.refresh.rotor.wrapping_add(1);
     }
 
-    /// When [`Self::poll`] has something to do next.
+    /// When [`Self::poll`] or [`Self::ask`] has something to do next.
     #[must_use]
     pub fn next_wakeup(&self, now: Now) -> Option<Nanos> {
         let due = self.refresh_due().map(|at| if at > now.mono { at } else { self.channel_wait(now) });

@@ -276,6 +276,14 @@ impl<T> Channels<T> {
         }
     }
 
+    /// Closes all channels; what was in flight is dropped.
+    pub fn close_all(&mut self, now: Now, cx: &mut Cx) {
+        let nodes: Vec<NodeId> = self.by_node.keys().copied().collect();
+        for node in nodes {
+            self.close(now, node, cx);
+        }
+    }
+
     /// Closes channels whose connection attempt or oldest request timed out; one loss each.
     pub fn expire(&mut self, now: Now, cx: &mut Cx) -> Vec<ChannelEvent<T>> {
         let mut lost = Vec::new();
@@ -306,3 +314,7 @@ impl<T> Channels<T> {
         self.peers.iter().map(Self::deadline_of).fold(None, earlier)
     }
 }
+
+#[cfg(test)]
+#[path = "connections_tests.rs"]
+mod tests;

@@ -1,8 +1,9 @@
 //! What all client processes share at their door: one lane, an inbox that is worked off in one go (the client's poll loop),
-//! and one armed timer, whatever many deadlines stand behind it.
+//! and one timer at a time, however many deadlines stand behind it.
 
 use crate::ids::{Nanos, Now};
 use crate::ports::{Cx, Input, Lane, Timer};
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 
 /// The only lane of a client process: its poll loop.
@@ -38,34 +39,29 @@ impl Inbox {
     }
 }
 
-/// The one timer of a process. Its name is the reading it was armed for, so a superseded one is recognised when it fires.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The timers of a process, as few as can be: another is armed only when it is to ring before all that stand. A timer cannot
+/// be taken back, so one that turns out too early just rings; what is due is looked at then, and armed for again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Alarm {
-    armed: Option<Nanos>,
+    /// Readings of the timers that stand, latest first: each was armed because it was earlier than the one before it.
+    standing: SmallVec<[Nanos; 4]>,
 }
 
 impl Alarm {
-    /// Whether this firing is the one that stands; others were superseded by an earlier one.
+    /// A timer fired: whether it is one of this life of the process.
     pub fn rings(&mut self, timer: Timer) -> bool {
-        let stands = self.armed == Some(Nanos(timer.0));
-        if stands {
-            self.armed = None;
-        }
-        stands
+        let before = self.standing.len();
+        self.standing.retain(|at| at.0 != timer.0);
+        self.standing.len() < before
     }
-    /// Makes sure that the process is woken by `at`. A timer that stands for earlier is left: it will ask again.
+    /// Makes sure that the process is woken by `at`.
     pub fn want(&mut self, at: Option<Nanos>, now: Now, cx: &mut Cx) {
         let Some(at) = at else { return };
         let at = Nanos(at.0.max(now.mono.0 + 1));
-        if self.armed.is_none_or(|armed| at < armed) {
-            self.armed = Some(at);
+        if self.standing.last().is_none_or(|&first| at < first) {
+            self.standing.push(at);
             cx.set_timer(Timer(at.0), at);
         }
-    }
-    /// The reading it stands for.
-    #[must_use]
-    pub fn armed(&self) -> Option<Nanos> {
-        self.armed
     }
 }
 

@@ -200,3 +200,7 @@ impl ClusterView {
 
 /// A peer's index beyond this is not believed (a scenario has at most 2,000,000 replicas): it would cost memory.
 const MAX_PARTITIONS: usize = 4_000_000;
+
+#[cfg(test)]
+#[path = "metadata_tests.rs"]
+mod tests;

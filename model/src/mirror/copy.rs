@@ -4,7 +4,7 @@
 
 use crate::guards::mirror as guard;
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
-use crate::metadata::MetadataImage;
+use crate::metadata::image::MetadataImage;
 use crate::mirror::epochs::{judge_batch, BatchVerdict};
 use crate::mirror::fetcher::{Asked, FailCause, Fetcher, Outcome, Phase, Task};
 use crate::mirror::manager::{MirrorManager, MirrorTask, TIMER_MANAGER};
@@ -173,7 +173,7 @@ impl Fetcher {
                 }
                 BatchVerdict::AppendAndBump | BatchVerdict::Append => {}
             }
-            match local.replicas.append_mirrored(partition, batches, answer.log_start, local_epoch, local.now, local.cx) {
+            match local.replicas.append_mirrored(local.now, partition, batches, local.cx) {
                 Ok(info) => {
                     let source = self.key.source;
                     local.cx.trace(Trace::Mirrored {
@@ -197,9 +197,7 @@ impl Fetcher {
                 }
             }
         }
-        if batches.is_empty() {
-            local.replicas.follow_log_start(partition, answer.log_start, local.now, local.cx);
-        }
+        local.replicas.follow_source_log_start(local.now, partition, answer.log_start, local.cx);
     }
 
     /// The source refuses: it leads no more, or in a newer epoch (spec 4.3 "new-leader handling").
@@ -289,7 +287,7 @@ impl Fetcher {
         if !local.cx.guards.admits(guard::DivergenceNeedsSupport, supported) {
             return local.outcomes.push(Outcome::Contradicted(slot.partition, to));
         }
-        match local.replicas.truncate_mirror_leader(slot.partition, to, CutCause::MirrorDivergence, local.now, local.cx) {
+        match local.replicas.truncate_mirror_leader(local.now, slot.partition, to, CutCause::MirrorDivergence, local.cx) {
             Ok(_) => local.outcomes.push(Outcome::Cut(slot.partition, to)),
             Err(_) => local.outcomes.push(Outcome::Fail(slot.partition, FailCause::Storage)),
         }
@@ -325,7 +323,7 @@ impl Fetcher {
     fn jump_gap(&mut self, at: u32, from: Offset, to: Offset, local: &mut Local<'_, '_>) {
         let Some(slot) = self.slot(at).copied() else { return };
         let partition = slot.partition;
-        if local.replicas.restart_mirror_leader(partition, to, local.cx).is_err() {
+        if local.replicas.restart_mirror_leader_at(local.now, partition, to, local.cx).is_err() {
             return local.outcomes.push(Outcome::Fail(partition, FailCause::Storage));
         }
         if !local.cx.guards.admits(guard::MirrorReportsGap, false) {

@@ -8,7 +8,8 @@
 use crate::guards::mirror as guard;
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, MirrorIx, Nanos, Now, Offset, PartitionIx, TopicId, TopicIx};
 use crate::metadata::configs::BrokerConfig;
-use crate::metadata::{MetadataDelta, MetadataImage};
+use crate::metadata::delta::MetadataDelta;
+use crate::metadata::image::MetadataImage;
 use crate::replica::channel::{ControllerChannel, Outcome as ChannelOutcome, Purpose};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{Body, BumpLeaderEpochsRequest};
@@ -241,13 +242,17 @@ impl MirrorManager {
     /// Looks again at everything in a delta. The replicas have applied it already: old fetchers of led partitions are stale
     /// (spec 1.1, A.4.2).
     pub fn on_metadata(&mut self, now: Now, delta: &MetadataDelta, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
-        for topic in &delta.mirror_topics {
+        for (_, topic) in &delta.topics_removed {
+            topic.partitions.iter().for_each(|p| self.forget(*p, cx));
+            self.sources.values_mut().for_each(|s| s.drop_topic(&topic.name, topic.id));
+        }
+        for topic in delta.mirror_topics.iter() {
             self.note_membership(now, task.image, *topic, cx);
         }
-        for partition in &delta.partitions {
+        for partition in delta.partitions.iter() {
             self.look_at(now, *partition, task, cx);
         }
-        for topic in &delta.mirror_topics {
+        for topic in delta.mirror_topics.iter() {
             if let Some(topic) = task.image.topic(*topic) {
                 for partition in &topic.partitions {
                     self.look_at(now, *partition, task, cx);
@@ -389,8 +394,11 @@ impl MirrorManager {
             MirrorState::Mirroring => self.start_fetching(now, partition, task, cx),
             MirrorState::EpochFencing => self.wait(now, partition),
             MirrorState::UleRecovery => {
-                task.replicas.start_barrier(partition, true, now, cx);
-                self.wait(now, partition);
+                if task.replicas.start_barrier(now, partition, true, cx) {
+                    self.enter(now, partition, MirrorState::Mirroring, task, cx);
+                } else {
+                    self.wait(now, partition);
+                }
             }
             _ => {}
         }

@@ -7,7 +7,7 @@
 use crate::guards::mirror as guard;
 use crate::ids::{ConnId, MirrorIx, Nanos, NodeId, Now, PartitionIx, TopicId};
 use crate::metadata::configs::MirrorConfig;
-use crate::metadata::MetadataImage;
+use crate::metadata::image::MetadataImage;
 use crate::mirror::epochs::needs_bump;
 use crate::mirror::fetcher::{state_partition, FailCause, Task};
 use crate::mirror::link::Link;
@@ -70,6 +70,13 @@ impl Source {
             link: Link::new(nodes.first().copied().unwrap_or_default(), timeout),
             interval,
             due: now.mono,
+        }
+    }
+
+    /// A topic is gone here: it is not looked up any more, unless another one has its name.
+    pub(super) fn drop_topic(&mut self, name: &Arc<str>, id: TopicId) {
+        if self.wanted.get(name) == Some(&id) {
+            self.wanted.remove(name);
         }
     }
 

@@ -9,12 +9,38 @@ use crate::log::{AppendError, AppendInfo};
 use crate::ports::Cx;
 use crate::record::batch::BatchView;
 use crate::replica::fetch_session::SessionSlot;
-use crate::replica::partition::{Hot, Replicas, mutant};
+use crate::replica::partition::{mutant, Hot, Replicas};
 use crate::replica::waits::{Ticket, WaitDone};
 use crate::trace::{Origin, Trace};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{LeaderHint, ProducePartAnswer};
 use bytes::Bytes;
+
+/// Why a write at a leader did nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteError {
+    /// This broker does not lead the partition.
+    NotLeader,
+    /// The log refused.
+    Log(AppendError),
+}
+
+impl WriteError {
+    /// What a client is told.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::NotLeader => ErrorCode::NotLeaderOrFollower,
+            Self::Log(error) => error.code(),
+        }
+    }
+}
+
+impl From<AppendError> for WriteError {
+    fn from(error: AppendError) -> Self {
+        Self::Log(error)
+    }
+}
 
 /// What became of one part of a produce request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +60,7 @@ impl Replicas {
     }
 
     fn refuse(&self, partition: PartitionIx, error: ErrorCode) -> Produced {
-        let current_leader =
-            if error == ErrorCode::NotLeaderOrFollower { self.leader_hint(partition) } else { None };
+        let current_leader = if error == ErrorCode::NotLeaderOrFollower { self.leader_hint(partition) } else { None };
         let log_start = self.log(partition).map_or(Offset::UNKNOWN, |log| log.start());
         let answer = ProducePartAnswer { partition, error, base: Offset::UNKNOWN, log_start, current_leader };
         Produced { answer, waits: false }
@@ -83,7 +108,7 @@ impl Replicas {
     /// Appends batches as leader: offsets and the leader epoch are given here. For producers and coordinators.
     ///
     /// # Errors
-    /// [`AppendError`]; `NotLeader` if this broker does not lead.
+    /// [`WriteError`]; the log is unchanged.
     pub fn append_local(
         &mut self,
         partition: PartitionIx,
@@ -91,50 +116,54 @@ impl Replicas {
         origin: Origin,
         now: Now,
         cx: &mut Cx,
-    ) -> Result<AppendInfo, AppendError> {
+    ) -> Result<AppendInfo, WriteError> {
         let (slot, lead) = self.led(partition)?;
         let epoch = self.hot[slot].leader_epoch;
-        let (Some(log), Some(policy)) = (self.logs[slot].as_mut(), self.topics[self.hot[slot].topic.0 as usize].as_ref())
+        let (Some(log), Some(policy)) =
+            (self.logs[slot].as_mut(), self.topics[self.hot[slot].topic.0 as usize].as_ref())
         else {
-            return Err(AppendError::Offline);
+            return Err(AppendError::Offline.into());
         };
         let from = log.end();
         let info = log.append_as_leader(cx.disk, cx.guards, &policy.log, batches, epoch, origin, now)?;
         if !info.duplicate {
-            self.appended(slot, from, origin, epoch, &info, cx);
+            self.appended(slot, origin, epoch, &info, cx);
             self.after_leader_append(slot, lead, from, info.bytes, now.mono, cx);
         }
         Ok(info)
     }
 
-    /// Appends batches of the source cluster as they are, in the room of a mirror leader (spec 4.4). `epoch_bound` is the
-    /// local leader epoch (spec 3.2 E2); batches above it are left. The source's log start is followed as far as the
-    /// watermark allows.
+    /// Appends batches of the source cluster as they are (spec 4.4); the local leader epoch bounds theirs (spec 3.2 E2).
+    /// What is above is left: see [`AppendInfo::batches`].
     ///
     /// # Errors
-    /// [`AppendError`]; `NotLeader` if this broker does not lead.
+    /// [`WriteError`].
     pub fn append_mirrored(
         &mut self,
+        now: Now,
         partition: PartitionIx,
         batches: &[Bytes],
-        source_log_start: Offset,
-        epoch_bound: LeaderEpoch,
-        now: Now,
         cx: &mut Cx,
-    ) -> Result<AppendInfo, AppendError> {
+    ) -> Result<AppendInfo, WriteError> {
         let (slot, lead) = self.led(partition)?;
-        let info = self.append_copied(slot, batches, epoch_bound, Origin::Mirror, now, cx)?;
+        let bound = self.hot[slot].leader_epoch;
+        let info = self.append_copied(slot, batches, bound, Origin::Mirror, now, cx)?;
         if info.batches > 0 {
-            let from = info.base;
-            self.after_leader_append(slot, lead, from, info.bytes, now.mono, cx);
+            self.after_leader_append(slot, lead, info.base, info.bytes, now.mono, cx);
         }
-        self.raise_log_start(slot, source_log_start, now, cx);
         Ok(info)
     }
 
-    fn led(&self, partition: PartitionIx) -> Result<(usize, usize), AppendError> {
-        let slot = self.slot(partition).ok_or(AppendError::NotLeader)?;
-        let lead = self.lead(slot).ok_or(AppendError::NotLeader)?;
+    /// Follows the source's log start, as far as the watermark allows.
+    pub fn follow_source_log_start(&mut self, now: Now, partition: PartitionIx, to: Offset, cx: &mut Cx) {
+        if let Ok((slot, _)) = self.led(partition) {
+            self.raise_log_start(slot, to, now, cx);
+        }
+    }
+
+    fn led(&self, partition: PartitionIx) -> Result<(usize, usize), WriteError> {
+        let slot = self.slot(partition).ok_or(WriteError::NotLeader)?;
+        let lead = self.lead(slot).ok_or(WriteError::NotLeader)?;
         Ok((slot, lead))
     }
 
@@ -160,14 +189,13 @@ impl Replicas {
             else {
                 return Err(AppendError::Offline);
             };
-            let from = log.end();
             let info = match log.append_as_follower(cx.disk, cx.guards, &policy.log, head, epoch_bound, now) {
                 Ok(info) => info,
                 // What stands, stands: the caller sees how far it went, and meets the error again at the next batch.
                 Err(error) => return total.ok_or(error),
             };
             if info.batches > 0 {
-                self.appended(slot, from, origin, epoch.unwrap_or(info.last_epoch), &info, cx);
+                self.appended(slot, origin, epoch.unwrap_or(info.last_epoch), &info, cx);
             }
             let left = (info.batches as usize) < run;
             match &mut total {
@@ -186,18 +214,10 @@ impl Replicas {
                 break;
             }
         }
-        total.ok_or(AppendError::Empty)
+        total.ok_or(AppendError::InvalidRecord("no batch at all"))
     }
 
-    fn appended(
-        &mut self,
-        slot: usize,
-        _from: Offset,
-        origin: Origin,
-        epoch: LeaderEpoch,
-        info: &AppendInfo,
-        cx: &mut Cx,
-    ) {
+    fn appended(&mut self, slot: usize, origin: Origin, epoch: LeaderEpoch, info: &AppendInfo, cx: &mut Cx) {
         let hot = &self.hot[slot];
         cx.trace(Trace::Appended {
             partition: hot.partition,
@@ -210,6 +230,7 @@ impl Replicas {
         });
         if info.rolled {
             cx.trace(Trace::Rolled { partition: hot.partition, base: info.base });
+            self.rolled.push(hot.partition);
         }
         self.mark_log_dirty(slot);
     }
@@ -242,8 +263,7 @@ impl Replicas {
         let Some(log) = self.logs[slot].as_ref() else { return };
         let leader = &self.leaders[lead];
         let growing = leader.proposed & !leader.isr != 0;
-        let waits_for =
-            if mutant(cx.guards, guard::MaximalIsr, growing) { leader.isr } else { leader.maximal_isr() };
+        let waits_for = if mutant(cx.guards, guard::MaximalIsr, growing) { leader.isr } else { leader.maximal_isr() };
         let end = log.end();
         let mut target = end;
         for follower in &leader.followers {
@@ -285,7 +305,7 @@ impl Replicas {
     /// Sets a watermark, tells the trace, the readers and the watchers.
     pub(crate) fn set_watermark(&mut self, slot: usize, to: Offset, cx: &mut Cx) {
         let Some(log) = self.logs[slot].as_mut() else { return };
-        if let Some((from, to)) = log.set_high_watermark(to) {
+        if let Some((from, to)) = log.set_high_watermark(cx.guards, to) {
             self.watermark_moved(slot, from, to, cx);
         }
     }
@@ -308,7 +328,12 @@ impl Replicas {
             for watcher in &self.leaders[lead].watchers {
                 // A follower learns it with its next answer; a consumer has data now.
                 self.sessions.touch_if(*watcher, true, SessionSlot::NEWS, 0);
-                self.sessions.touch_if(*watcher, false, SessionSlot::NEWS | SessionSlot::DATA, (to.0 - from.0).max(1) as u32);
+                self.sessions.touch_if(
+                    *watcher,
+                    false,
+                    SessionSlot::NEWS | SessionSlot::DATA,
+                    (to.0 - from.0).max(1) as u32,
+                );
             }
         }
     }

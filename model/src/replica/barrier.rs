@@ -5,9 +5,9 @@
 
 use crate::guards::replication as guard;
 use crate::ids::{Nanos, Now, Offset, PartitionIx};
-use crate::ports::Cx;
+use crate::ports::{Cx, DiskError};
 use crate::replica::fetch_session::SessionSlot;
-use crate::replica::partition::{Replicas, mutant};
+use crate::replica::partition::{mutant, Replicas};
 use crate::trace::{CutCause, Trace};
 
 /// What a leader's barrier waits for.
@@ -23,13 +23,17 @@ pub(crate) enum Barrier {
 }
 
 impl Replicas {
-    /// Starts a barrier at a leader; [`Self::take_converged`] names the partition when it is reached. False if this broker
-    /// does not lead. A barrier ends without news when the leader epoch does.
-    pub fn start_barrier(&mut self, partition: PartitionIx, all_replicas: bool, now: Now, cx: &mut Cx) -> bool {
+    /// Starts a barrier at a leader. True if it is reached at once; else [`Self::take_converged`] names the partition when it
+    /// is. It ends without news when the leader epoch does, and there is none at a broker that does not lead.
+    pub fn start_barrier(&mut self, now: Now, partition: PartitionIx, all_replicas: bool, cx: &mut Cx) -> bool {
         let Some(slot) = self.slot(partition) else { return false };
         let Some(lead) = self.lead(slot) else { return false };
         self.leaders[lead].barrier = if all_replicas { Barrier::All } else { Barrier::InSync };
         self.check_barrier(slot, now.mono, cx);
+        if self.leaders[lead].barrier != Barrier::None {
+            return false;
+        }
+        self.converged.pop();
         true
     }
 
@@ -75,37 +79,37 @@ impl Replicas {
         self.leaders[lead].barrier = Barrier::None;
     }
 
-    /// Cuts a mirror leader's log. Positions above the cut are forgotten: what those followers hold there is unknown until
-    /// they fetched again.
+    /// Cuts a mirror leader's log, to the batch border at or below `to`. Positions above the cut are forgotten: what those
+    /// followers hold there is unknown until they fetched again.
     ///
     /// # Errors
     /// The disk's.
     pub fn truncate_mirror_leader(
         &mut self,
+        now: Now,
         partition: PartitionIx,
         to: Offset,
         cause: CutCause,
-        now: Now,
         cx: &mut Cx,
-    ) -> Result<bool, crate::ports::DiskError> {
-        let Some(slot) = self.slot(partition) else { return Ok(false) };
-        let cut = self.cut(slot, to, cause, now, cx)?;
-        if cut {
+    ) -> Result<(), DiskError> {
+        let Some(slot) = self.slot(partition) else { return Ok(()) };
+        if self.cut(slot, to, cause, now, cx)? {
             self.leader_was_cut(slot, cx);
         }
-        Ok(cut)
+        Ok(())
     }
 
     /// Empties a mirror leader's log and lets it begin at `at` (the source's log start passed everything held here).
     ///
     /// # Errors
     /// The disk's.
-    pub fn restart_mirror_leader(
+    pub fn restart_mirror_leader_at(
         &mut self,
+        _now: Now,
         partition: PartitionIx,
         at: Offset,
         cx: &mut Cx,
-    ) -> Result<(), crate::ports::DiskError> {
+    ) -> Result<(), DiskError> {
         let Some(slot) = self.slot(partition) else { return Ok(()) };
         self.restart_at(slot, at, cx)?;
         self.leader_was_cut(slot, cx);
@@ -135,7 +139,7 @@ impl Replicas {
         cause: CutCause,
         _now: Now,
         cx: &mut Cx,
-    ) -> Result<bool, crate::ports::DiskError> {
+    ) -> Result<bool, DiskError> {
         let partition = self.hot[slot].partition;
         let Some(log) = self.logs[slot].as_mut() else { return Ok(false) };
         let (from, hw) = (log.end(), log.high_watermark());
@@ -152,11 +156,11 @@ impl Replicas {
     }
 
     /// Empties a log and lets it begin at `at`.
-    pub(crate) fn restart_at(&mut self, slot: usize, at: Offset, cx: &mut Cx) -> Result<(), crate::ports::DiskError> {
+    pub(crate) fn restart_at(&mut self, slot: usize, at: Offset, cx: &mut Cx) -> Result<(), DiskError> {
         let partition = self.hot[slot].partition;
         let Some(log) = self.logs[slot].as_mut() else { return Ok(()) };
         let (from, hw) = (log.end(), log.high_watermark());
-        log.truncate_fully_and_start_at(cx.disk, at)?;
+        log.truncate_fully_and_start_at(cx.disk, cx.guards, at)?;
         // The watermark must not stay below the new start (R19).
         let now_hw = log.high_watermark();
         cx.trace(Trace::Truncated { partition, from, to: at.min(from), cause: CutCause::OutOfRange });

@@ -4,7 +4,7 @@ use crate::guards::replication as guard;
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset};
 use crate::log::AppendError;
 use crate::ports::Cx;
-use crate::replica::partition::{NONE, Replicas, mutant};
+use crate::replica::partition::{mutant, Replicas, NONE};
 use crate::replica::replica_fetcher::{FetchState, Fetcher, FetcherConfig};
 use crate::trace::CutCause;
 use crate::wire::errors::ErrorCode;
@@ -126,10 +126,10 @@ impl Fetcher {
     }
 
     fn restart_slot(&mut self, slot_no: u32, at: usize, to: Offset, replicas: &Replicas) {
-        let latest = replicas.logs[at].as_ref().and_then(|log| log.latest_epoch());
+        let latest = replicas.logs[at].as_ref().map_or(LeaderEpoch::NONE, |log| log.latest_epoch());
         let slot = &mut self.slots[slot_no as usize];
         slot.fetch_offset = to;
-        slot.last_fetched_epoch = latest.unwrap_or(LeaderEpoch::NONE);
+        slot.last_fetched_epoch = latest;
         slot.state = FetchState::Fetching;
         self.change(slot_no);
     }

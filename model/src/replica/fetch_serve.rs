@@ -3,13 +3,13 @@
 //! Order matters: a position is believed only after the divergence check (R11) and only in the present leader epoch (R03).
 
 use crate::guards::replication as guard;
-use crate::ids::{ConnId, LeaderEpoch, Nanos, Now, Offset};
+use crate::ids::{ConnId, LeaderEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::ports::Cx;
 use crate::replica::fetch_session::{Parked, SessionSlot};
-use crate::replica::partition::{Hot, Replicas, Watcher, mutant};
+use crate::replica::partition::{mutant, Hot, Replicas, Watcher};
 use crate::trace::Trace;
 use crate::wire::errors::ErrorCode;
-use crate::wire::messages::{EpochEnd, FetchPartAnswer, FetchRequest, FetchResponse, Isolation};
+use crate::wire::messages::{AbortedTransaction, EpochEnd, FetchPartAnswer, FetchRequest, FetchResponse, Isolation};
 
 /// What a fetch came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -162,7 +162,7 @@ impl Replicas {
         }
     }
 
-    fn unwatch(&mut self, partition: crate::ids::PartitionIx, watcher: Watcher) {
+    fn unwatch(&mut self, partition: PartitionIx, watcher: Watcher) {
         if let Some(lead) = self.slot(partition).and_then(|slot| self.lead(slot)) {
             self.leaders[lead].watchers.retain(|w| *w != watcher);
         }
@@ -186,7 +186,15 @@ impl Replicas {
             if slot.flags & SessionSlot::USED == 0 {
                 continue;
             }
-            match self.look(at, slot_no, parked.max_bytes - bytes.min(parked.max_bytes), bytes == 0, now, cx, &mut answer) {
+            match self.look(
+                at,
+                slot_no,
+                parked.max_bytes - bytes.min(parked.max_bytes),
+                bytes == 0,
+                now,
+                cx,
+                &mut answer,
+            ) {
                 (Look::Nothing | Look::News, _) => {}
                 (Look::Data, more) => bytes += more,
                 (Look::Verdict, _) => verdict = true,
@@ -200,7 +208,7 @@ impl Replicas {
             return None;
         }
         answer.session_id = self.sessions.list[at].id;
-        answer.topic_groups = answer.parts.len() as u32;
+        answer.topic_groups = self.topic_runs(answer.parts.iter().map(|part| part.partition));
         if answer.session_id == 0 {
             self.drop_session(at);
         }
@@ -229,6 +237,18 @@ impl Replicas {
                 session.queue.push_back(part.slot);
             }
         }
+    }
+
+    /// Runs of partitions of one topic.
+    pub(crate) fn topic_runs(&self, partitions: impl Iterator<Item = PartitionIx>) -> u32 {
+        let mut last = None;
+        let mut runs = 0;
+        for partition in partitions {
+            let topic = self.slot(partition).map(|slot| self.hot[slot].topic);
+            runs += u32::from(topic.is_none() || topic != last);
+            last = topic;
+        }
+        runs
     }
 
     /// Looks at one slot and leaves an entry if there is something to tell.
@@ -299,7 +319,11 @@ impl Replicas {
         }
         let pass = (!listed && cx.guards.admits(guard::SessionEpochRechecked, false))
             || (listed && follower && cx.guards.admits(guard::FollowerFetchInCurrentEpoch, false));
-        if pass { Ok((slot, lead)) } else { Err(error) }
+        if pass {
+            Ok((slot, lead))
+        } else {
+            Err(error)
+        }
     }
 
     fn watch(&mut self, at: usize, slot_no: u32, lead: usize) {
@@ -319,11 +343,11 @@ impl Replicas {
             return Ok(());
         }
         let latest = log.latest_epoch();
-        if latest.is_none_or(|latest| epoch > latest) {
+        if epoch > latest {
             // A plain leader's cache holds its own epoch, so nobody can be ahead of it. A mirror leader that was cut can:
             // its followers still hold the later epoch, and have to be told where this log ends.
             let mirrored = self.topic(self.hot[slot].topic).is_some_and(|t| t.mirrored);
-            let end = EpochEnd { epoch: latest.unwrap_or(LeaderEpoch::NONE), end: log.end() };
+            let end = EpochEnd { epoch: latest, end: log.end() };
             return Err(mirrored.then_some(end));
         }
         let found = log.end_offset_for(epoch);
@@ -377,7 +401,7 @@ impl Replicas {
             log_start: log.map_or(Offset::UNKNOWN, |l| l.start()),
             diverging: None,
             current_leader: None,
-            mirror_leader_epoch: log.filter(|_| mirror).and_then(|l| l.latest_epoch()).unwrap_or(LeaderEpoch::NONE),
+            mirror_leader_epoch: log.filter(|_| mirror).map_or(LeaderEpoch::NONE, |l| l.latest_epoch()),
             first_batch: answer.batches.len() as u32,
             batch_count: 0,
             aborted: None,
@@ -453,7 +477,10 @@ impl Replicas {
         entry.batch_count = answer.batches.len() as u32 - entry.first_batch;
         let session = &self.sessions.list[at];
         if session.isolation == Isolation::ReadCommitted && entry.batch_count > 0 {
-            let aborted = log.aborted_in(state.fetch_offset, upto);
+            let mut aborted = Vec::new();
+            log.aborted_between(state.fetch_offset, upto, &mut aborted);
+            let aborted: Vec<_> =
+                aborted.iter().map(|a| AbortedTransaction { producer: a.producer, first: a.first }).collect();
             entry.aborted = (!aborted.is_empty()).then(|| Box::new(aborted));
         }
         let flags = session.slots[slot_no as usize].flags;

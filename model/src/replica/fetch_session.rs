@@ -6,7 +6,7 @@
 
 use crate::ids::{BrokerEpoch, BrokerId, ConnId, LeaderEpoch, Nanos, Offset, PartitionIx};
 use crate::log::ReadHint;
-use crate::replica::partition::{NONE, Watcher};
+use crate::replica::partition::{Watcher, NONE};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{FetchPart, FetchRequest, Isolation};
 use std::collections::VecDeque;
@@ -242,7 +242,8 @@ impl Session {
         }
         let slot = &mut self.slots[at];
         let known = slot.flags & SessionSlot::USED != 0 && slot.partition == part.partition;
-        let keep = slot.flags & (SessionSlot::DIRTY | if known { SessionSlot::WATCHING | SessionSlot::NEWS } else { 0 });
+        let keep =
+            slot.flags & (SessionSlot::DIRTY | if known { SessionSlot::WATCHING | SessionSlot::NEWS } else { 0 });
         let fresh = if known { 0 } else { SessionSlot::NEWS };
         let mirror = if part.mirror_leader_epoch == LeaderEpoch::NONE { 0 } else { SessionSlot::MIRROR };
         let moved = slot.fetch_offset != part.fetch_offset || !known;

@@ -4,7 +4,7 @@ use crate::guards::replication as guard;
 use crate::ids::{LeaderEpoch, Now, Offset};
 use crate::log::{AppendError, AppendInfo};
 use crate::ports::{Cx, DiskError};
-use crate::replica::partition::{Hot, Replicas, mutant};
+use crate::replica::partition::{mutant, Hot, Replicas};
 use crate::trace::{CutCause, Origin, Trace};
 use crate::wire::messages::EpochEnd;
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use bytes::Bytes;
 impl Replicas {
     /// Appends what a leader sent, then follows its watermark and log start as far as this log goes. `bound` is the highest
     /// epoch that the batches may have (R14; for followers of a mirror leader spec 3.8).
+    #[allow(clippy::too_many_arguments)] // one entry of a fetch answer
     pub(crate) fn follow(
         &mut self,
         slot: usize,
@@ -48,7 +49,7 @@ impl Replicas {
         if to <= log.start() {
             return;
         }
-        if log.maybe_raise_log_start(cx.disk, to) {
+        if log.maybe_raise_log_start(cx.guards, to) {
             let partition = self.hot[slot].partition;
             cx.trace(Trace::LogStartMoved { partition, to });
             self.mark_log_dirty(slot);
@@ -90,7 +91,10 @@ impl Replicas {
 
 /// The own end of the largest epoch not above `epoch`; `None` if this log begins later or knows no epochs.
 fn own_end_of(log: &crate::log::Log, epoch: LeaderEpoch) -> Option<Offset> {
-    let latest = log.latest_epoch()?;
+    let latest = log.latest_epoch();
+    if latest == LeaderEpoch::NONE {
+        return None;
+    }
     if epoch >= latest {
         return Some(log.end());
     }

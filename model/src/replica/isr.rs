@@ -54,9 +54,7 @@ impl Replicas {
         // A mirror leader does not write its epoch into the log, so its epoch start says nothing: the follower must stand
         // in the latest epoch that the log knows (spec 3.8).
         let in_epoch = if read_only {
-            log.latest_epoch().is_none_or(|latest| {
-                follower.position >= log.end() || log.epoch_of(follower.position) == Some(latest)
-            })
+            follower.position >= log.end() || log.epoch_of(follower.position) == log.latest_epoch()
         } else {
             follower.position >= leader.epoch_start
         };

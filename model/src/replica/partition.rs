@@ -7,7 +7,7 @@ use crate::log::{Log, LogPolicy};
 use crate::replica::barrier::Barrier;
 use crate::replica::fetch_session::Sessions;
 use crate::replica::roles::FetchChange;
-use crate::replica::waits::{Waits, WaitDone};
+use crate::replica::waits::{WaitDone, Waits};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -186,7 +186,11 @@ impl Replica<'_> {
     /// Leader or follower.
     #[must_use]
     pub fn role(&self) -> Role {
-        if self.leader.is_some() { Role::Leader } else { Role::Follower(self.hot.leader) }
+        if self.leader.is_some() {
+            Role::Leader
+        } else {
+            Role::Follower(self.hot.leader)
+        }
     }
     /// The leader epoch it lives in.
     #[must_use]
@@ -231,6 +235,8 @@ pub struct Replicas {
     /// Slots whose watermark, log end or log start no checkpoint knows.
     pub(crate) hw_dirty: Vec<u32>,
     pub(crate) log_dirty: Vec<u32>,
+    /// Partitions that closed a segment: to be flushed up to there.
+    pub(crate) rolled: Vec<PartitionIx>,
     /// Watched partitions whose watermark moved.
     pub(crate) hw_news: Vec<PartitionIx>,
     /// Partitions whose barrier was reached.
@@ -267,6 +273,7 @@ impl Replicas {
             behind: Vec::new(),
             hw_dirty: Vec::new(),
             log_dirty: Vec::new(),
+            rolled: Vec::new(),
             hw_news: Vec::new(),
             converged: Vec::new(),
             fetch_changes: Vec::new(),

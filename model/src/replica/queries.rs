@@ -3,11 +3,12 @@
 use crate::guards::replication as guard;
 use crate::ids::{BrokerId, LeaderEpoch, Now, Offset, PartitionIx};
 use crate::ports::Cx;
-use crate::record::batch::BatchView;
 use crate::replica::fetch_serve::check_epoch;
-use crate::replica::partition::{Hot, Replicas, mutant};
+use crate::replica::partition::{mutant, Hot, Replicas};
 use crate::wire::errors::ErrorCode;
-use crate::wire::messages::{EARLIEST, EpochAnswer, EpochEnd, EpochQuestion, Isolation, LATEST, OffsetAnswer, OffsetQuestion};
+use crate::wire::messages::{
+    EpochAnswer, EpochEnd, EpochQuestion, Isolation, OffsetAnswer, OffsetQuestion, EARLIEST, LATEST,
+};
 
 impl Replicas {
     /// The slot of a partition that is led here, in the epoch that the asker believes in.
@@ -60,13 +61,8 @@ impl Replicas {
         cx: &mut Cx,
     ) -> OffsetAnswer {
         let partition = question.partition;
-        let answer = |error, timestamp, offset, leader_epoch| OffsetAnswer {
-            partition,
-            error,
-            timestamp,
-            offset,
-            leader_epoch,
-        };
+        let answer =
+            |error, timestamp, offset, leader_epoch| OffsetAnswer { partition, error, timestamp, offset, leader_epoch };
         let refuse = |error| answer(error, -1, Offset::UNKNOWN, LeaderEpoch::NONE);
         let slot = match self.asked(partition, question.current_leader_epoch) {
             Ok(slot) => slot,
@@ -85,54 +81,20 @@ impl Replicas {
         match question.timestamp {
             EARLIEST => {
                 let start = log.start();
-                answer(ErrorCode::None, -1, start, epoch_at(log, start))
+                answer(ErrorCode::None, -1, start, log.epoch_of(start))
             }
             LATEST => {
                 if !cx.guards.admits(guard::EndKnownAfterEpochStart, known) {
                     return refuse(ErrorCode::OffsetNotAvailable);
                 }
-                answer(ErrorCode::None, -1, end, log.latest_epoch().unwrap_or(LeaderEpoch::NONE))
+                answer(ErrorCode::None, -1, end, log.latest_epoch())
             }
-            wanted => match self.search(slot, wanted, end, cx) {
-                Some((offset, timestamp)) => answer(ErrorCode::None, timestamp, offset, epoch_at(log, offset)),
-                None if !known => refuse(ErrorCode::OffsetNotAvailable),
-                None => answer(ErrorCode::None, -1, Offset::UNKNOWN, LeaderEpoch::NONE),
+            wanted => match log.offset_for_timestamp(cx.disk, wanted, end) {
+                Err(error) => refuse(error.code()),
+                Ok(Some((offset, timestamp))) => answer(ErrorCode::None, timestamp, offset, log.epoch_of(offset)),
+                Ok(None) if !known => refuse(ErrorCode::OffsetNotAvailable),
+                Ok(None) => answer(ErrorCode::None, -1, Offset::UNKNOWN, LeaderEpoch::NONE),
             },
         }
     }
-
-    /// The first record at or after a time, below `end`. Reads the log from its start: rare, and exact.
-    fn search(&self, slot: usize, wanted: i64, end: Offset, cx: &mut Cx) -> Option<(Offset, i64)> {
-        let log = self.logs[slot].as_ref()?;
-        let mut hint = crate::log::ReadHint::default();
-        let mut from = log.start();
-        let mut batches = Vec::new();
-        while from < end {
-            batches.clear();
-            log.read(cx.disk, from, end, 1 << 20, true, &mut hint, &mut batches).ok()?;
-            if batches.is_empty() {
-                return None;
-            }
-            for bytes in &batches {
-                let batch = BatchView::parse(bytes).ok()?;
-                from = batch.next_offset();
-                if batch.max_timestamp() < wanted {
-                    continue;
-                }
-                for record in batch.records() {
-                    match record {
-                        Ok(r) if r.timestamp >= wanted && r.offset < end => return Some((r.offset, r.timestamp)),
-                        Ok(_) => {}
-                        // Compressed: only the batch is known, as with brokers that do not look inside.
-                        Err(_) => return Some((batch.base_offset(), batch.max_timestamp())),
-                    }
-                }
-            }
-        }
-        None
-    }
-}
-
-fn epoch_at(log: &crate::log::Log, offset: Offset) -> LeaderEpoch {
-    log.epoch_of(offset).unwrap_or(LeaderEpoch::NONE)
 }

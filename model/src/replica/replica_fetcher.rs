@@ -5,12 +5,12 @@
 //! the request carried (R15, R16). One bad partition waits alone: it leaves the session for the backoff and the others go on.
 
 use crate::guards::replication as guard;
-use crate::ids::{BrokerEpoch, BrokerId, ConnId, LeaderEpoch, Nanos, NodeId, Now, Offset, PartitionIx};
+use crate::ids::{BrokerEpoch, BrokerId, ConnId, LeaderEpoch, Nanos, NodeId, Now, Offset, PartitionIx, TopicIx};
 use crate::ports::{Cx, Lane, Timer};
-use crate::replica::partition::{NONE, Replicas, mutant};
+use crate::replica::partition::{mutant, Replicas, NONE};
 use crate::replica::roles::FetchChange;
 use crate::wire::messages::{
-    Body, EARLIEST, FetchPart, FetchRequest, Isolation, LATEST, ListOffsetsRequest, Message, OffsetQuestion,
+    Body, FetchPart, FetchRequest, Isolation, ListOffsetsRequest, Message, OffsetQuestion, EARLIEST, LATEST,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -75,6 +75,8 @@ pub enum FetchState {
 pub struct FetchSlot {
     /// Which.
     pub partition: PartitionIx,
+    /// Of which topic.
+    pub topic: TopicIx,
     /// What it is doing.
     pub state: FetchState,
     pub(crate) queued: bool,
@@ -370,20 +372,24 @@ fn start_of(replicas: &Replicas, at: usize, epoch: LeaderEpoch, before: FetchSlo
     let hot = &replicas.hot[at];
     let mirrored = replicas.topic(hot.topic).is_some_and(|t| t.mirrored);
     let Some(log) = replicas.logs[at].as_ref() else {
-        return FetchSlot { partition: hot.partition, state: FetchState::Failed, ..before };
+        return FetchSlot { partition: hot.partition, topic: hot.topic, state: FetchState::Failed, ..before };
     };
     let latest = log.latest_epoch();
-    let (state, offset) =
-        if latest.is_some() { (FetchState::Fetching, log.end()) } else { (FetchState::Truncating, log.high_watermark()) };
+    let (state, offset) = if latest != LeaderEpoch::NONE {
+        (FetchState::Fetching, log.end())
+    } else {
+        (FetchState::Truncating, log.high_watermark())
+    };
     FetchSlot {
         partition: hot.partition,
+        topic: hot.topic,
         state,
         queued: before.queued,
         fetch_offset: offset,
         leader_epoch: epoch,
-        last_fetched_epoch: latest.unwrap_or(LeaderEpoch::NONE),
+        last_fetched_epoch: latest,
         // The bound it knew, from its own epoch cache (decision 24); the leader's answer raises it.
-        mirror_epoch: if mirrored { latest.unwrap_or(LeaderEpoch(0)) } else { LeaderEpoch::NONE },
+        mirror_epoch: if mirrored { latest.max(LeaderEpoch(0)) } else { LeaderEpoch::NONE },
         sent_epoch: before.sent_epoch,
         sent_offset: before.sent_offset,
     }
@@ -401,6 +407,7 @@ impl Fetcher {
         self.free.pop().unwrap_or_else(|| {
             self.slots.push(FetchSlot {
                 partition: PartitionIx(NONE),
+                topic: TopicIx(NONE),
                 state: FetchState::Free,
                 queued: false,
                 fetch_offset: Offset::UNKNOWN,
@@ -530,6 +537,7 @@ impl Fetcher {
             }
         }
         let mut parts = Vec::with_capacity(self.changed.len());
+        let (mut topic_groups, mut topic) = (0, None);
         for slot_no in std::mem::take(&mut self.changed) {
             let slot = &mut self.slots[slot_no as usize];
             slot.queued = false;
@@ -538,6 +546,7 @@ impl Fetcher {
             }
             slot.sent_epoch = slot.leader_epoch;
             slot.sent_offset = slot.fetch_offset;
+            topic_groups += u32::from(topic.replace(slot.topic) != Some(slot.topic));
             parts.push(FetchPart {
                 slot: slot_no,
                 partition: slot.partition,
@@ -567,7 +576,7 @@ impl Fetcher {
             isolation: Isolation::ReadUncommitted,
             session_id: self.session_id,
             session_epoch: self.session_epoch,
-            topic_groups: parts.len() as u32,
+            topic_groups,
             parts,
             forgotten: if full { Vec::new() } else { forgotten },
         })

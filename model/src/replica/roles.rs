@@ -4,13 +4,15 @@
 //! follower starts its fetching again even under the same leader (R08). The *same* leader epoch keeps all of that (R23).
 
 use crate::guards::replication as guard;
-use crate::ids::{BrokerEpoch, BrokerId, LeaderEpoch, Nanos, Now, Offset, PartitionEpoch, PartitionIx, TopicId, TopicIx};
+use crate::ids::{
+    BrokerEpoch, BrokerId, LeaderEpoch, Nanos, Now, Offset, PartitionEpoch, PartitionIx, TopicId, TopicIx,
+};
 use crate::log::Log;
 use crate::metadata::records::PartitionState;
 use crate::ports::{Cx, DirName, DiskError};
 use crate::replica::barrier::Barrier;
 use crate::replica::fetch_session::SessionSlot;
-use crate::replica::partition::{Follower, Hot, LeaderState, NONE, Replicas, mutant};
+use crate::replica::partition::{mutant, Follower, Hot, LeaderState, Replicas, NONE};
 use crate::trace::Trace;
 use crate::wire::errors::ErrorCode;
 use smallvec::SmallVec;
@@ -235,7 +237,7 @@ impl Replicas {
             !mutant(cx.guards, guard::EpochStartAssigned, true)
         };
         if note {
-            let _ = log.assign_epoch_start(cx.disk, epoch, epoch_start);
+            log.assign_epoch_start(epoch, epoch_start);
         }
         let leader = &mut self.leaders[lead];
         leader.epoch_start = epoch_start;

@@ -1,0 +1,78 @@
+//! What a broker finds on its disk when it starts. Directories are named by topic id, so a log can never come back under
+//! another topic (I18); metadata says later whose they are.
+
+use crate::broker::broker::Broker;
+use crate::guards::replication as guard;
+use crate::ids::{Now, Offset};
+use crate::log::checkpoint::{decode_clean_shutdown, read_small, Checkpoint, PartitionKey};
+use crate::log::{LoadFrom, Log, LogPolicy};
+use crate::ports::{Cx, DirId, DirName, DiskError, Effect, ExitReason, FileName, FlushToken};
+use std::collections::BTreeMap;
+
+type Offsets = BTreeMap<PartitionKey, Offset>;
+
+impl Broker {
+    /// Loads everything; a disk that fails here stops the process.
+    pub(crate) fn load(&mut self, _now: Now, cx: &mut Cx) {
+        if self.try_load(cx).is_err() {
+            cx.out.effects.push(Effect::Exit(ExitReason::DiskFailed));
+        }
+    }
+
+    fn try_load(&mut self, cx: &mut Cx) -> Result<(), DiskError> {
+        let root = cx.disk.open_dir(DirName::Root, true)?;
+        self.flushes.root = Some(root);
+        let clean = self.read_marker(root, cx)?;
+        let (watermarks, hw) = Checkpoint::load(cx.disk, root, FileName::HighWatermarks)?;
+        let (recovery_points, recovery) = Checkpoint::load(cx.disk, root, FileName::RecoveryPoints)?;
+        let (log_starts, starts) = Checkpoint::load(cx.disk, root, FileName::LogStarts)?;
+        self.flushes.watermarks = Some(watermarks);
+        self.flushes.recovery_points = Some(recovery_points);
+        self.flushes.log_starts = Some(log_starts);
+        self.clean = clean;
+        for name in cx.disk.list_dirs() {
+            if let DirName::Partition { topic, partition } = name {
+                let from = load_from((topic, partition), clean, &hw, &recovery, &starts);
+                let dir = cx.disk.open_dir(name, false)?;
+                // Topic configs are metadata, which is not on this disk: loading needs none of them.
+                let (log, _) = Log::load(cx.disk, dir, from, cx.guards, &LogPolicy::default())?;
+                self.found.insert((topic, partition), log);
+            }
+        }
+        if !cx.guards.admits(guard::MarkerRemovedFirst, !clean) {
+            return Ok(());
+        }
+        if clean {
+            // The mutant: it was left in place until here.
+            remove_marker(root, cx)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the clean-shutdown marker, and removes it before anything is loaded: a crash while loading must not look clean
+    /// at the next start (D02).
+    fn read_marker(&mut self, root: DirId, cx: &mut Cx) -> Result<bool, DiskError> {
+        let Some(bytes) = read_small(cx.disk, root, FileName::CleanShutdown)? else { return Ok(false) };
+        let epoch = decode_clean_shutdown(&bytes);
+        if let Some(epoch) = epoch {
+            self.life.previous_epoch = epoch;
+        }
+        if !cx.guards.is_on(guard::MarkerRemovedFirst) && epoch.is_some() {
+            return Ok(true);
+        }
+        remove_marker(root, cx)?;
+        Ok(epoch.is_some())
+    }
+}
+
+fn remove_marker(root: DirId, cx: &mut Cx) -> Result<(), DiskError> {
+    cx.disk.remove(root, FileName::CleanShutdown)?;
+    // Else a power loss brings it back.
+    cx.out.effects.push(Effect::FlushDir { dir: root, token: FlushToken(0) });
+    Ok(())
+}
+
+fn load_from(key: PartitionKey, clean: bool, hw: &Offsets, recovery: &Offsets, starts: &Offsets) -> LoadFrom {
+    let of = |offsets: &Offsets| offsets.get(&key).copied().unwrap_or(Offset::ZERO);
+    LoadFrom { clean, recovery_point: of(recovery), start: of(starts), hw: of(hw) }
+}

@@ -1,0 +1,289 @@
+//! Flushes, checkpoints and periodic chores of a broker, and the end of a controlled shutdown.
+
+use crate::broker::broker::Broker;
+use crate::broker::lanes::{kind, timer, Chore};
+use crate::broker::lifecycle::Stage;
+use crate::guards::replication as guard;
+use crate::ids::{BrokerEpoch, Nanos, Now, Offset, PartitionIx};
+use crate::log::checkpoint::{encode_clean_shutdown, write_small, Checkpoint, PartitionKey};
+use crate::log::{FlushTarget, FlushUpto, FlushWant};
+use crate::ports::{Cx, DirId, DiskError, Effect, ExitReason, FileId, FileName, FlushToken};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a group of flushes is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Job {
+    /// A log becomes durable up to a target.
+    Log(PartitionIx, FlushTarget),
+    /// The same, as part of a controlled shutdown.
+    LastFlush(PartitionIx, FlushTarget),
+    /// The clean-shutdown marker: then the process ends.
+    Marker,
+}
+
+/// A group of flushes under way.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    job: Job,
+    left: u32,
+    ok: bool,
+}
+
+/// The flushes under way, and the checkpoint files.
+#[derive(Clone, Debug, Default)]
+pub struct Flushes {
+    next: u64,
+    jobs: BTreeMap<u64, Running>,
+    tokens: BTreeMap<FlushToken, u64>,
+    pub(crate) ended: VecDeque<(FlushToken, Result<(), DiskError>)>,
+    pub(crate) root: Option<DirId>,
+    pub(crate) watermarks: Option<Checkpoint>,
+    pub(crate) recovery_points: Option<Checkpoint>,
+    pub(crate) log_starts: Option<Checkpoint>,
+}
+
+impl Flushes {
+    pub(crate) fn owns(&self, token: FlushToken) -> bool {
+        // Zero: nobody waits for it.
+        token.0 == 0 || self.tokens.contains_key(&token)
+    }
+
+    fn start(&mut self, job: Job, wants: &[FlushWant], cx: &mut Cx) {
+        self.next += 1;
+        let id = self.next;
+        self.jobs.insert(id, Running { job, left: wants.len() as u32, ok: true });
+        for want in wants {
+            self.next += 1;
+            let token = FlushToken(self.next);
+            self.tokens.insert(token, id);
+            cx.out.effects.push(match *want {
+                FlushWant::File(file) => Effect::Flush { file, token },
+                FlushWant::Dir(dir) => Effect::FlushDir { dir, token },
+            });
+        }
+    }
+
+    /// The job that this was the last flush of, and whether all went well.
+    fn end(&mut self, token: FlushToken, result: Result<(), DiskError>) -> Option<(Job, bool)> {
+        let id = self.tokens.remove(&token)?;
+        let running = self.jobs.get_mut(&id)?;
+        running.left = running.left.saturating_sub(1);
+        running.ok &= result.is_ok();
+        if running.left > 0 {
+            return None;
+        }
+        self.jobs.remove(&id).map(|r| (r.job, r.ok))
+    }
+
+    fn last_flushes(&self) -> bool {
+        self.jobs.values().any(|r| matches!(r.job, Job::LastFlush(..)))
+    }
+}
+
+impl Broker {
+    pub(crate) fn start_chores(&mut self, now: Now, cx: &mut Cx) {
+        for chore in Chore::ALL {
+            self.arm_chore(chore, now, cx);
+        }
+    }
+
+    fn arm_chore(&self, chore: Chore, now: Now, cx: &mut Cx) {
+        let c = &self.config.configs;
+        let ms = match chore {
+            Chore::Isr => c.replica_lag_time_max_ms / 2,
+            Chore::Watermarks => c.replica_high_watermark_checkpoint_interval_ms,
+            Chore::RecoveryPoints => c.log_flush_offset_checkpoint_interval_ms,
+            Chore::Retention => c.log_retention_check_interval_ms,
+            // Stock `producer.id.expiration.check.interval.ms`.
+            Chore::Producers => 600_000,
+        };
+        cx.set_timer(timer(kind::CHORE, chore as u64), now.mono + Nanos::from_millis(ms.max(1)));
+    }
+
+    /// One task of the chores lane: finished flushes, else one chore.
+    pub(crate) fn run_chores(&mut self, now: Now, cx: &mut Cx) {
+        while let Some((token, result)) = self.flushes.ended.pop_front() {
+            if let Some((job, ok)) = self.flushes.end(token, result) {
+                self.flushed(job, ok, now, cx);
+            }
+        }
+        let Some(chore) = self.chores.pop_front() else { return };
+        match chore {
+            Chore::Isr => self.replicas.check_isr(now, cx),
+            Chore::Watermarks => self.checkpoint_watermarks(cx),
+            Chore::RecoveryPoints => self.checkpoint_logs(cx),
+            Chore::Retention => self.replicas.apply_retention(now, cx),
+            Chore::Producers => self.replicas.expire_producers(now),
+        }
+        self.arm_chore(chore, now, cx);
+    }
+
+    /// After a roll: what was closed becomes durable, as in Kafka.
+    pub(crate) fn flush_rolled(&mut self, cx: &mut Cx) {
+        if self.replicas.rolled.is_empty() {
+            return;
+        }
+        for partition in self.replicas.take_rolled() {
+            let mut wants = Vec::new();
+            if let Some(target) = self.replicas.plan_flush(partition, FlushUpto::Rolled, &mut wants, cx) {
+                self.flush(Job::Log(partition, target), &wants, cx);
+            }
+        }
+    }
+
+    fn flush(&mut self, job: Job, wants: &[FlushWant], cx: &mut Cx) {
+        if wants.is_empty() {
+            if let Job::Log(partition, target) | Job::LastFlush(partition, target) = job {
+                self.replicas.flushed(partition, target, true, cx);
+            }
+            return;
+        }
+        self.flushes.start(job, wants, cx);
+    }
+
+    fn flushed(&mut self, job: Job, ok: bool, now: Now, cx: &mut Cx) {
+        match job {
+            Job::Log(partition, target) => self.replicas.flushed(partition, target, ok, cx),
+            Job::LastFlush(partition, target) => {
+                self.replicas.flushed(partition, target, ok, cx);
+                if !ok {
+                    cx.out.effects.push(Effect::Exit(ExitReason::DiskFailed));
+                } else if !self.flushes.last_flushes() {
+                    self.write_marker(now, cx);
+                }
+            }
+            Job::Marker => {
+                self.life.stage = Stage::Stopped;
+                cx.out.effects.push(Effect::Exit(ExitReason::Shutdown));
+            }
+        }
+    }
+
+    // ---------------------------------------------------------------------------------------------------- checkpoints
+
+    fn key(&self, partition: PartitionIx) -> Option<PartitionKey> {
+        let p = self.image.partition(partition)?;
+        Some((self.image.topic(p.topic)?.id, p.number))
+    }
+
+    fn checkpoint_watermarks(&mut self, cx: &mut Cx) {
+        let changed = self.replicas.take_dirty_watermarks();
+        if changed.is_empty() {
+            return;
+        }
+        let Some(mut file) = self.flushes.watermarks.take() else { return };
+        let entries = changed.iter().filter_map(|(ix, hw)| self.key(*ix).map(|key| (key, *hw)));
+        let written = if file.wants_rewrite(self.replicas.len()) {
+            file.rewrite(cx.disk, self.all_offsets(|log| log.high_watermark()))
+        } else {
+            file.update(cx.disk, entries)
+        };
+        self.flush_checkpoint(written, cx);
+        self.flushes.watermarks = Some(file);
+    }
+
+    fn checkpoint_logs(&mut self, cx: &mut Cx) {
+        let changed = self.replicas.take_dirty_logs();
+        if changed.is_empty() {
+            return;
+        }
+        let keyed: Vec<(PartitionKey, Offset, Offset)> =
+            changed.iter().filter_map(|(ix, point, start)| self.key(*ix).map(|key| (key, *point, *start))).collect();
+        if let Some(mut file) = self.flushes.recovery_points.take() {
+            let written = if file.wants_rewrite(self.replicas.len()) {
+                file.rewrite(cx.disk, self.all_offsets(|log| log.recovery_point()))
+            } else {
+                file.update(cx.disk, keyed.iter().map(|(key, point, _)| (*key, *point)))
+            };
+            self.flush_checkpoint(written, cx);
+            self.flushes.recovery_points = Some(file);
+        }
+        if let Some(mut file) = self.flushes.log_starts.take() {
+            let written = if file.wants_rewrite(self.replicas.len()) {
+                file.rewrite(cx.disk, self.all_offsets(|log| log.start()))
+            } else {
+                file.update(cx.disk, keyed.iter().map(|(key, _, start)| (*key, *start)))
+            };
+            self.flush_checkpoint(written, cx);
+            self.flushes.log_starts = Some(file);
+        }
+    }
+
+    /// One offset of every log: hosted ones and those that nobody claimed yet (D11).
+    fn all_offsets<'a>(
+        &'a self,
+        of: impl Fn(&crate::log::Log) -> Offset + Copy + 'a,
+    ) -> impl Iterator<Item = (PartitionKey, Offset)> + 'a {
+        let hosted = self.replicas.iter().filter_map(move |r| self.key(r.partition()).map(|key| (key, of(r.log))));
+        hosted.chain(self.found.iter().map(move |(key, log)| (*key, of(log))))
+    }
+
+    /// Nobody waits for a checkpoint's flush: an older one only means more to look at after a crash.
+    fn flush_checkpoint(&self, written: Result<FileId, DiskError>, cx: &mut Cx) {
+        match written {
+            Ok(file) => {
+                cx.out.effects.push(Effect::Flush { file, token: FlushToken(0) });
+                if let Some(dir) = self.flushes.root {
+                    cx.out.effects.push(Effect::FlushDir { dir, token: FlushToken(0) });
+                }
+            }
+            Err(_) => cx.out.effects.push(Effect::Exit(ExitReason::DiskFailed)),
+        }
+    }
+
+    // ------------------------------------------------------------------------------------------------------- shutdown
+
+    /// No more requests, no more fetches: every log is flushed, then the marker is written.
+    pub(crate) fn flush_everything(&mut self, now: Now, cx: &mut Cx) {
+        self.life.stage = Stage::Flushing;
+        for conn in std::mem::take(&mut self.conns).into_keys() {
+            self.replicas.connection_closed(conn);
+            cx.out.effects.push(Effect::Close { conn });
+        }
+        let partitions: Vec<PartitionIx> = self.replicas.partitions().collect();
+        for partition in partitions {
+            let mut wants = Vec::new();
+            if let Some(target) = self.replicas.plan_clean_stop(partition, &mut wants, cx) {
+                self.flush(Job::LastFlush(partition, target), &wants, cx);
+            }
+        }
+        let flushed = !self.flushes.last_flushes();
+        if cx.guards.admits(guard::ShutdownFlushesFirst, flushed) {
+            self.write_marker(now, cx);
+        }
+    }
+
+    /// The checkpoints and the clean-shutdown marker with the broker epoch (KIP-966). A replica that is offline was not
+    /// flushed: then there is no marker.
+    fn write_marker(&mut self, _now: Now, cx: &mut Cx) {
+        let Some(root) = self.flushes.root else { return };
+        let mut wants = Vec::new();
+        let files = [
+            (self.flushes.watermarks.take(), 0),
+            (self.flushes.recovery_points.take(), 1),
+            (self.flushes.log_starts.take(), 2),
+        ];
+        for (file, which) in files {
+            let Some(mut file) = file else { continue };
+            let written = file.rewrite(
+                cx.disk,
+                self.all_offsets(move |log| match which {
+                    0 => log.high_watermark(),
+                    1 => log.recovery_point(),
+                    _ => log.start(),
+                }),
+            );
+            let Ok(file) = written else { return cx.out.effects.push(Effect::Exit(ExitReason::DiskFailed)) };
+            wants.push(FlushWant::File(file));
+        }
+        let whole = !self.replicas.iter().any(|r| r.offline());
+        if whole && self.life.epoch != BrokerEpoch(-1) {
+            match write_small(cx.disk, root, FileName::CleanShutdown, encode_clean_shutdown(self.life.epoch)) {
+                Ok(file) => wants.push(FlushWant::File(file)),
+                Err(_) => return cx.out.effects.push(Effect::Exit(ExitReason::DiskFailed)),
+            }
+        }
+        wants.push(FlushWant::Dir(root));
+        self.flushes.start(Job::Marker, &wants, cx);
+    }
+}

@@ -1,0 +1,254 @@
+//! Looks at a world the way a scenario's conditions and expectations do: `mirror(orders) == MIRRORING`, `lag(orders) == 0`.
+//!
+//! What is looked at is the state itself, at whoever is entitled to know it: leaders and mirror leaders by the committed
+//! metadata, not by what some broker believes. What nobody knows now compares as false, whatever the comparison.
+
+use crate::format::action::NodeRef;
+use crate::format::condition::{Compare, Condition, Term, Value, Where};
+use crate::format::types::Wanted;
+use crate::setup::Setup;
+use mirrorlab_model::ids::{NodeId, Offset, PartitionIx};
+use mirrorlab_model::metadata::MetadataImage;
+use mirrorlab_model::mirror::manager::Part;
+use mirrorlab_model::replica::Replica;
+use mirrorlab_model::states::{DesiredState, MirrorState};
+use mirrorlab_sim::node::Condition as NodeCondition;
+use mirrorlab_sim::world::World;
+use std::collections::BTreeSet;
+
+/// A world to be looked at.
+#[derive(Clone, Copy)]
+pub struct Eye<'a> {
+    /// The world.
+    pub world: &'a World,
+    /// Who is who.
+    pub setup: &'a Setup,
+    /// Named steps that are over.
+    pub done: &'a BTreeSet<String>,
+}
+
+/// What a term is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// A number.
+    Number(i64),
+    /// A state's name.
+    State(&'static str),
+    /// A node's name, or none.
+    Node(Option<String>),
+    /// Yes or no.
+    Truth(bool),
+}
+
+impl std::fmt::Display for Seen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(n) => n.fmt(f),
+            Self::State(name) => f.write_str(name),
+            Self::Node(node) => f.write_str(node.as_deref().unwrap_or("none")),
+            Self::Truth(yes) => yes.fmt(f),
+        }
+    }
+}
+
+impl<'a> Eye<'a> {
+    /// Whether a condition holds now.
+    #[must_use]
+    pub fn holds(&self, condition: &Condition) -> bool {
+        match condition {
+            Condition::All(parts) => parts.iter().all(|c| self.holds(c)),
+            Condition::Any(parts) => parts.iter().any(|c| self.holds(c)),
+            Condition::Is(term, compare, value) => {
+                let seen = self.look(term);
+                !seen.is_empty() && seen.iter().all(|s| s.as_ref().is_some_and(|s| compares(s, *compare, value)))
+            }
+            Condition::True(term) => {
+                let seen = self.look(term);
+                !seen.is_empty() && seen.iter().all(|s| *s == Some(Seen::Truth(true)))
+            }
+        }
+    }
+
+    /// Whether a term has a wanted value, and what it is.
+    #[must_use]
+    pub fn equals(&self, term: &Term, wanted: &Wanted) -> (bool, String) {
+        let seen = self.look(term);
+        let same = |s: &Seen| match (s, wanted) {
+            (Seen::Number(n), Wanted::Number(w)) => n == w,
+            (Seen::State(name), Wanted::Name(w)) => name == w,
+            (Seen::Node(node), Wanted::Name(w)) => node.as_deref().unwrap_or("none") == w,
+            (Seen::Truth(yes), Wanted::Truth(w)) => yes == w,
+            _ => false,
+        };
+        let met = !seen.is_empty() && seen.iter().all(|s| s.as_ref().is_some_and(same));
+        let text: Vec<String> =
+            seen.iter().map(|s| s.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string)).collect();
+        (met, text.join(", "))
+    }
+
+    /// A term's value: one, or one per partition of a topic; `None` where it is not known.
+    #[must_use]
+    pub fn look(&self, term: &Term) -> Vec<Option<Seen>> {
+        match term {
+            Term::Mirror(at) => self.each_mirrored(at, |part| Some(Seen::State(part.state.name()))),
+            Term::Attempts(at) => self.each_mirrored(at, |part| Some(Seen::Number(i64::from(part.attempt)))),
+            Term::Lag(at) => self.each_mirror_partition(at, |c, p| self.lag(c, p).map(Seen::Number)),
+            Term::Desired(at) => vec![self.desired(at).map(|d| Seen::State(desired_name(d)))],
+            Term::Leader(at) => self.each(at, |c, image, p| {
+                let leader = image.partition(p)?.state.leader;
+                let node = self.setup.broker_node(c, leader);
+                Some(Seen::Node(node.map(|n| self.world.node(n).name.to_string())))
+            }),
+            Term::Epoch(at) => {
+                self.each(at, |_, image, p| Some(Seen::Number(i64::from(image.partition(p)?.state.leader_epoch.0))))
+            }
+            Term::Isr(at) => self.each(at, |_, image, p| Some(Seen::Number(image.partition(p)?.state.isr.len() as i64))),
+            Term::End(at) => self.each(at, |c, _, p| Some(Seen::Number(self.leader(c, p)?.log.high_watermark().0))),
+            Term::Start(at) => self.each(at, |c, _, p| Some(Seen::Number(self.leader(c, p)?.log.start().0))),
+            Term::Acked(name) => vec![self.acked(name).map(|n| Seen::Number(n as i64))],
+            Term::Read(name) => vec![self.read(name).map(|n| Seen::Number(n as i64))],
+            Term::Up(node) => {
+                let nodes = self.nodes(node);
+                nodes
+                    .into_iter()
+                    .map(|n| Some(Seen::Truth(self.world.node(n).condition == NodeCondition::Up)))
+                    .collect()
+            }
+            Term::Done(step) => vec![Some(Seen::Truth(self.done.contains(step)))],
+        }
+    }
+
+    // ------------------------------------------------------------------------------------------------------------- nodes
+
+    /// The nodes that a reference means now.
+    #[must_use]
+    pub fn nodes(&self, node: &NodeRef) -> Vec<NodeId> {
+        let named = |name: &str| self.world.node_named(name).into_iter().collect();
+        match node {
+            NodeRef::Broker(..) | NodeRef::Controller(..) => named(&node.to_string()),
+            NodeRef::Brokers(cluster) => {
+                self.setup.cluster(cluster).map_or(Vec::new(), |c| self.setup.clusters[usize::from(c)].brokers.clone())
+            }
+            NodeRef::Client(name) => {
+                let family = format!("{name}-");
+                let all = self.setup.producers.iter().chain(&self.setup.consumers);
+                let is_meant = |n: &str| {
+                    n == name || n.strip_prefix(&family).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()))
+                };
+                all.filter(|c| is_meant(&c.name)).map(|c| c.node).collect()
+            }
+            NodeRef::Leader(cluster, topic, partition) => {
+                let at = Where { of: cluster.clone(), topic: topic.clone(), partition: Some(*partition) };
+                let leader = self.each(&at, |c, image, p| {
+                    let leader = image.partition(p)?.state.leader;
+                    Some(Seen::Number(i64::from(self.setup.broker_node(c, leader)?.0)))
+                });
+                leader.into_iter().flatten().filter_map(|s| if let Seen::Number(n) = s { Some(NodeId(n as u16)) } else { None }).collect()
+            }
+            NodeRef::Coordinator(mirror) => self.coordinator(mirror).into_iter().collect(),
+        }
+    }
+
+    fn coordinator(&self, mirror: &str) -> Option<NodeId> {
+        let setup = self.setup.mirrors.iter().find(|m| &*m.name == mirror)?;
+        let image = self.setup.image(self.world, setup.destination)?;
+        let topic = image.topic_by_name(mirrorlab_model::mirror::sync::STATE_TOPIC)?;
+        let partitions = &image.topic(topic)?.partitions;
+        let at = mirrorlab_model::mirror::fetcher::state_partition(mirror, partitions.len() as u32);
+        let leader = image.partition(*partitions.get(at as usize)?)?.state.leader;
+        self.setup.broker_node(setup.destination, leader)
+    }
+
+    // -------------------------------------------------------------------------------------------------------- partitions
+
+    /// The cluster that a place's first half names: itself, or a mirror's destination.
+    fn cluster_of(&self, of: &str) -> Option<u8> {
+        self.setup.cluster(of).or_else(|| self.setup.mirrors.iter().find(|m| &*m.name == of).map(|m| m.destination))
+    }
+
+    /// Looks at each partition that a place names.
+    fn each(&self, at: &Where, look: impl Fn(u8, &MetadataImage, PartitionIx) -> Option<Seen>) -> Vec<Option<Seen>> {
+        let Some(cluster) = self.cluster_of(&at.of) else { return Vec::new() };
+        let Some(image) = self.setup.image(self.world, cluster) else { return vec![None] };
+        let Some(topic) = image.topic_by_name(&at.topic).and_then(|t| image.topic(t)) else { return vec![None] };
+        match at.partition {
+            Some(number) => vec![topic.partitions.get(number as usize).and_then(|p| look(cluster, image, *p))],
+            None => topic.partitions.iter().map(|p| look(cluster, image, *p)).collect(),
+        }
+    }
+
+    fn each_mirror_partition(&self, at: &Where, look: impl Fn(u8, PartitionIx) -> Option<Seen>) -> Vec<Option<Seen>> {
+        self.each(at, |c, _, p| look(c, p))
+    }
+
+    fn each_mirrored(&self, at: &Where, look: impl Fn(&Part) -> Option<Seen>) -> Vec<Option<Seen>> {
+        self.each(at, |c, _, p| self.part(c, p).and_then(&look))
+    }
+
+    /// A replica of the broker that leads a partition by the committed metadata, if it is up and knows that it leads.
+    #[must_use]
+    pub fn leader(&self, cluster: u8, partition: PartitionIx) -> Option<Replica<'a>> {
+        let state = &self.setup.image(self.world, cluster)?.partition(partition)?.state;
+        let node = self.setup.broker_node(cluster, state.leader)?;
+        self.world.node(node).broker()?.replicas.get(partition).filter(|r| r.leader.is_some())
+    }
+
+    /// A mirrored partition at its leader.
+    #[must_use]
+    pub fn part(&self, cluster: u8, partition: PartitionIx) -> Option<&'a Part> {
+        let state = &self.setup.image(self.world, cluster)?.partition(partition)?.state;
+        let node = self.setup.broker_node(cluster, state.leader)?;
+        self.world.node(node).broker()?.mirror.part(partition)
+    }
+
+    /// Records that the source has committed and the destination has not: what the mirror leader would tell, `None` while
+    /// it does not know (decision 19).
+    #[must_use]
+    pub fn lag(&self, cluster: u8, partition: PartitionIx) -> Option<i64> {
+        let state = &self.setup.image(self.world, cluster)?.partition(partition)?.state;
+        let node = self.setup.broker_node(cluster, state.leader)?;
+        let broker = self.world.node(node).broker()?;
+        let part = broker.mirror.part(partition)?;
+        if part.state != MirrorState::Mirroring {
+            return None;
+        }
+        let (source_hw, _) = broker.mirror.source_high_watermark(partition)?;
+        let log: Offset = broker.replicas.log(partition)?.high_watermark();
+        Some((source_hw.0 - log.0).max(0))
+    }
+
+    fn desired(&self, at: &Where) -> Option<DesiredState> {
+        let image = self.setup.image(self.world, self.cluster_of(&at.of)?)?;
+        image.mirror_of(image.topic_by_name(&at.topic)?).map(|(_, desired)| desired)
+    }
+
+    fn acked(&self, name: &str) -> Option<u64> {
+        let nodes = self.nodes(&NodeRef::Client(name.to_owned()));
+        let counts: Vec<u64> = nodes.iter().filter_map(|n| Some(self.world.node(*n).producer()?.counts().acked)).collect();
+        (!counts.is_empty()).then(|| counts.iter().sum())
+    }
+
+    fn read(&self, name: &str) -> Option<u64> {
+        let nodes = self.nodes(&NodeRef::Client(name.to_owned()));
+        let counts: Vec<u64> = nodes.iter().filter_map(|n| Some(self.world.node(*n).consumer()?.counts().read)).collect();
+        (!counts.is_empty()).then(|| counts.iter().sum())
+    }
+}
+
+fn compares(seen: &Seen, compare: Compare, value: &Value) -> bool {
+    match (seen, value) {
+        (Seen::Number(seen), Value::Number(wanted)) => compare.holds(seen, wanted),
+        (Seen::State(seen), Value::State(wanted)) => compare.holds(&(*seen), &wanted.as_str()),
+        (Seen::Node(seen), Value::Node(wanted)) => compare.holds(seen, &wanted.as_ref().map(ToString::to_string)),
+        _ => false,
+    }
+}
+
+fn desired_name(desired: DesiredState) -> &'static str {
+    match desired {
+        DesiredState::Mirroring => "MIRRORING",
+        DesiredState::Paused => "PAUSED",
+        DesiredState::Stopped => "STOPPED",
+        DesiredState::Unknown => "UNKNOWN",
+    }
+}

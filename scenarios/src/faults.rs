@@ -1,0 +1,488 @@
+//! Carries out the steps of a timeline: strikes faults, remembers how each ends, and gives operators their orders.
+
+use crate::conditions::Eye;
+use crate::format::action::{Action, ConfigTarget, DiskCall, Elect, NodeRef, Place, Role};
+use crate::format::types::{Config, Stage};
+use crate::lab::{chance, Lab};
+use crate::units::Time;
+use mirrorlab_model::broker::lanes;
+use mirrorlab_model::client::commands::Command;
+use mirrorlab_model::ids::{BrokerId, Nanos, NodeId, Offset};
+use mirrorlab_model::ports::{Input, Lane};
+use mirrorlab_model::wire::messages::{ConfigEntry, ConfigResource, NewTopic};
+use mirrorlab_sim::disk::{DiskModel, ErrorRule, Ops};
+use mirrorlab_sim::net::{self, Cut, Degrade, Fault, FaultId, Only, Perturb, SiteIx, Who};
+use mirrorlab_sim::node::{Condition, Process};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// How a fault ends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Undo {
+    /// Start the process again.
+    Start(NodeId),
+    /// Let it go on.
+    Resume(NodeId),
+    /// Lift a fault of the network.
+    Net(FaultId),
+    /// Give the disk room again.
+    Room(NodeId),
+    /// Lift errors of a disk.
+    Errors(NodeId),
+    /// Let the disk's flushes go on.
+    Flushes(NodeId),
+    /// Give the disk its speed back.
+    Speed(NodeId),
+    /// Let the clock keep time again.
+    Drift(NodeId),
+}
+
+/// What a step did.
+#[derive(Clone, Debug, Default)]
+pub struct Done {
+    /// How what it struck ends.
+    pub undo: Vec<Undo>,
+    /// The orders it gave; the step is over when they are answered.
+    pub orders: Vec<u32>,
+    /// In words, for the story; empty if nothing was there to strike.
+    pub text: String,
+}
+
+/// Lanes by the names that `slow-lane` steps use.
+pub const LANES: &[(&str, Lane)] = &[
+    ("metadata", lanes::METADATA),
+    ("controller", lanes::CONTROLLER),
+    ("chores", lanes::CHORES),
+    ("requests", Lane(lanes::REQUESTS)),
+    ("replica-fetcher", Lane(lanes::FETCHERS)),
+    ("mirror", Lane(lanes::MIRROR)),
+    ("mirror-fetcher", Lane(lanes::MIRROR + 1)),
+];
+
+/// Strikes faults and gives orders; counts network faults.
+#[derive(Clone, Debug, Default)]
+pub struct Striker {
+    net_faults: u32,
+}
+
+impl Striker {
+    /// Carries out one action.
+    pub fn strike(&mut self, lab: &mut Lab, stage: &Stage, action: &Action, over: &BTreeSet<String>) -> Done {
+        let mut done = Done { text: format!("{}{}", action.name(), target_text(action)), ..Done::default() };
+        match action {
+            Action::PowerLoss { node, restart_after } => {
+                self.down(lab, node, over, restart_after, &mut done, |lab, n| lab.world.power_loss(n));
+            }
+            Action::Kill { node, restart_after } => {
+                self.down(lab, node, over, restart_after, &mut done, |lab, n| lab.world.kill(n));
+            }
+            Action::Wipe { node, restart_after } => {
+                self.down(lab, node, over, restart_after, &mut done, |lab, n| lab.world.wipe(n));
+            }
+            Action::Shutdown { node, .. } => {
+                for n in nodes(lab, node, over) {
+                    stop(lab, n);
+                    done.undo.push(Undo::Start(n));
+                }
+            }
+            Action::Restart { node } => {
+                for n in nodes(lab, node, over) {
+                    stop(lab, n);
+                    done.undo.push(Undo::Start(n));
+                }
+            }
+            Action::Start { node } => nodes(lab, node, over).into_iter().for_each(|n| lab.world.start(n)),
+            Action::Pause { node, .. } => {
+                for n in nodes(lab, node, over) {
+                    if lab.world.node(n).condition == Condition::Up {
+                        lab.world.pause(n);
+                        done.undo.push(Undo::Resume(n));
+                    }
+                }
+            }
+            Action::Resume { node } => nodes(lab, node, over).into_iter().for_each(|n| lab.world.resume(n)),
+            Action::Partition { between, node, role, one_way, .. } => {
+                let cuts = self.cuts(lab, between.as_ref(), node.as_ref(), *role, *one_way, over);
+                cuts.into_iter().for_each(|cut| done.undo.push(self.net(lab, Fault::Cut(cut))));
+            }
+            // Partitions that a step ends are lifted by the runner, which knows which step struck them.
+            Action::Heal { .. } => {}
+            Action::Latency { link, latency, toward, .. } => self.degrade(lab, stage, link, toward.as_deref(), &mut done, |d, base| {
+                d.extra_latency = latency.nanos().since(base);
+            }),
+            Action::Loss { link, loss, toward, .. } => {
+                self.degrade(lab, stage, link, toward.as_deref(), &mut done, |d, _| d.loss = chance(*loss));
+            }
+            Action::Bandwidth { link, bandwidth, toward, .. } => self.degrade(lab, stage, link, toward.as_deref(), &mut done, |d, _| {
+                d.bits_per_second = Some(bandwidth.0);
+            }),
+            Action::ResetConnections { node, .. } => {
+                // A reset of a node's connections is a process that loses and reopens them: a cut shorter than any timer.
+                if let Some(node) = node {
+                    for n in nodes(lab, node, over) {
+                        let cut = Cut::between(Who::Node(n), Who::Anyone);
+                        done.undo.push(self.net(lab, Fault::Cut(cut)));
+                    }
+                }
+            }
+            Action::Duplicate { kind, probability, extra, .. } => {
+                done.undo.push(self.perturb(lab, kind, *probability, *extra, true));
+            }
+            Action::DelayMessages { kind, probability, extra, .. } => {
+                done.undo.push(self.perturb(lab, kind, *probability, *extra, false));
+            }
+            _ => self.strike_node(lab, stage, action, over, &mut done),
+        }
+        done
+    }
+
+    fn strike_node(&mut self, lab: &mut Lab, stage: &Stage, action: &Action, over: &BTreeSet<String>, done: &mut Done) {
+        match action {
+            Action::DiskFull { node, .. } => {
+                for n in nodes(lab, node, over) {
+                    lab.world.node_mut(n).disk.set_capacity(0);
+                    done.undo.push(Undo::Room(n));
+                }
+            }
+            Action::DiskError { node, call, probability, .. } => {
+                for n in nodes(lab, node, over) {
+                    let rule = ErrorRule { ops: ops(*call), file: None, chance: f64::from(probability.0) / 1e9, count: None };
+                    lab.world.node_mut(n).disk.add_error(rule);
+                    done.undo.push(Undo::Errors(n));
+                }
+            }
+            Action::DiskStall { node, .. } => {
+                for n in nodes(lab, node, over) {
+                    lab.world.node_mut(n).disk.stall();
+                    done.undo.push(Undo::Flushes(n));
+                }
+            }
+            Action::DiskSlow { node, by, .. } => {
+                for n in nodes(lab, node, over) {
+                    let disk = &mut lab.world.node_mut(n).disk;
+                    let mut model = *disk.model();
+                    model.call = model.call + by.nanos();
+                    model.flush_latency = model.flush_latency + by.nanos();
+                    model.flush_latency_max = model.flush_latency_max + by.nanos();
+                    disk.set_model(model);
+                    done.undo.push(Undo::Speed(n));
+                }
+            }
+            Action::BitRot { node, bits, .. } => {
+                for n in nodes(lab, node, over) {
+                    for bit in 0..*bits {
+                        lab.world.rot(n, u64::from(bit));
+                    }
+                }
+            }
+            Action::ClockJump { node, by } => {
+                for n in nodes(lab, node, over) {
+                    lab.world.node_mut(n).clock.jump(by.0 / 1_000_000);
+                }
+            }
+            Action::ClockDrift { node, rate, .. } => {
+                let now = lab.world.now();
+                for n in nodes(lab, node, over) {
+                    lab.world.node_mut(n).clock.set_drift(now, rate.0);
+                    done.undo.push(Undo::Drift(n));
+                }
+            }
+            Action::DelayMetadata { node, by, lasting } => self.slow(lab, node, lanes::METADATA, *by, *lasting, over),
+            Action::SlowLane { node, lane, by, lasting } => {
+                if let Some((_, lane)) = LANES.iter().find(|(name, _)| name == lane) {
+                    self.slow(lab, node, *lane, *by, *lasting, over);
+                }
+            }
+            _ => self.operate(lab, stage, action, over, done),
+        }
+    }
+
+    // --------------------------------------------------------------------------------------------------------- operators
+
+    fn operate(&mut self, lab: &mut Lab, stage: &Stage, action: &Action, over: &BTreeSet<String>, done: &mut Done) {
+        let command = match action {
+            Action::Elect { on, topic, partition, elect } => return elect_leader(lab, on, topic, *partition, elect, over, done),
+            Action::CreateTopic { on, topic, partitions, rf, config } => Some((
+                on,
+                Command::CreateTopics(vec![NewTopic {
+                    name: topic.as_str().into(),
+                    mirror_id: None,
+                    partitions: *partitions,
+                    replication_factor: *rf as i16,
+                    assignments: Vec::new(),
+                    configs: config.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into())).collect(),
+                }]),
+            )),
+            Action::DeleteTopic { on, topic } => Some((on, Command::DeleteTopics(vec![topic.as_str().into()]))),
+            Action::AddPartitions { on, topic, partitions } => {
+                Some((on, Command::CreatePartitions(vec![(topic.as_str().into(), *partitions)])))
+            }
+            Action::SetConfig { on, target, config, remove } => {
+                Some((on, Command::AlterConfigs(vec![(resource(target), entries(config, remove))])))
+            }
+            Action::DeleteRecords { on, topic, partition, before } => {
+                let numbers = partition.map_or_else(|| 0..partitions_of(lab, on, topic), |p| p..p + 1);
+                let parts = numbers.map(|p| ((topic.as_str().into(), p), Offset(*before as i64))).collect();
+                Some((on, Command::DeleteRecords(parts)))
+            }
+            Action::CreateMirror { mirror } => {
+                done.orders.extend(lab.create_mirror(stage, mirror));
+                None
+            }
+            Action::StartMirror { mirror, topics } => {
+                done.orders.extend(lab.start_mirror(stage, mirror, topics));
+                None
+            }
+            Action::Produce { producer, records, .. } => {
+                for n in nodes(lab, &NodeRef::Client(producer.clone()), over) {
+                    lab.world.call(n, |process, now, cx| {
+                        if let Process::Producer(p) = process {
+                            p.produce_now(*records, now, cx);
+                        }
+                    });
+                }
+                None
+            }
+            Action::StopClient { client } => {
+                for n in nodes(lab, &NodeRef::Client(client.clone()), over) {
+                    lab.world.kill(n);
+                }
+                None
+            }
+            Action::StartClient { client } => {
+                nodes(lab, &NodeRef::Client(client.clone()), over).into_iter().for_each(|n| lab.world.start(n));
+                None
+            }
+            _ => None,
+        };
+        if let Some((on, command)) = command {
+            if let Some(cluster) = lab.setup.cluster(on) {
+                done.orders.push(lab.order(cluster, command));
+            }
+        }
+    }
+
+    // ------------------------------------------------------------------------------------------------------------ pieces
+
+    fn down(&mut self, lab: &mut Lab, node: &NodeRef, over: &BTreeSet<String>, _restart: &Option<Time>, done: &mut Done, how: impl Fn(&mut Lab, NodeId)) {
+        let struck = nodes(lab, node, over);
+        let names: Vec<String> = struck.iter().map(|n| lab.world.node(*n).name.to_string()).collect();
+        if !names.is_empty() && !done.text.contains(&names[0]) {
+            done.text = format!("{} ({})", done.text, names.join(", "));
+        }
+        for n in struck {
+            how(lab, n);
+            done.undo.push(Undo::Start(n));
+        }
+    }
+
+    fn slow(&mut self, lab: &mut Lab, node: &NodeRef, lane: Lane, by: Time, lasting: Option<Time>, over: &BTreeSet<String>) {
+        let until = lasting.map_or(Nanos(u64::MAX), |t| lab.world.now() + t.nanos());
+        for n in nodes(lab, node, over) {
+            lab.world.slow_lane(n, lane, by.nanos(), until);
+        }
+    }
+
+    fn net(&mut self, lab: &mut Lab, fault: Fault) -> Undo {
+        self.net_faults += 1;
+        let id = FaultId(self.net_faults);
+        let now = lab.world.now();
+        lab.world.net_mut().set_fault(now, id, fault);
+        Undo::Net(id)
+    }
+
+    fn perturb(&mut self, lab: &mut Lab, kind: &str, probability: crate::units::Chance, extra: Time, duplicate: bool) -> Undo {
+        let body = (kind != "any").then(|| kind.into());
+        let rule = Perturb { from: Who::Anyone, to: Who::Anyone, body, chance: chance(probability), extra: extra.nanos(), duplicate };
+        self.net(lab, Fault::Perturb(rule))
+    }
+
+    fn cuts(&mut self, lab: &Lab, between: Option<&[Place; 2]>, node: Option<&NodeRef>, role: Option<Role>, one_way: bool, over: &BTreeSet<String>) -> Vec<Cut> {
+        let only = match role {
+            None => Only::Everything,
+            Some(Role::Controller) => Only::Controllers,
+            Some(Role::Replication) => Only::InterBroker,
+            Some(Role::Mirror) => Only::InterCluster,
+            Some(Role::Client) => Only::Clients,
+        };
+        let one_sided = |from: Who, to: Who| Cut { from, to, both_ways: !one_way, only };
+        match (between, node) {
+            (Some([a, b]), _) => {
+                let pairs = |place: &Place| who(lab, place, over);
+                pairs(a).into_iter().flat_map(|x| pairs(b).into_iter().map(move |y| (x, y))).map(|(x, y)| one_sided(x, y)).collect()
+            }
+            // One way, a node hears nothing but is heard.
+            (None, Some(node)) => nodes(lab, node, over).into_iter().map(|n| one_sided(Who::Anyone, Who::Node(n))).collect(),
+            (None, None) => vec![one_sided(Who::Anyone, Who::Anyone)],
+        }
+    }
+
+    fn degrade(&mut self, lab: &mut Lab, stage: &Stage, link: &str, toward: Option<&str>, done: &mut Done, how: impl Fn(&mut Degrade, Nanos)) {
+        let Some(plan) = stage.links.get(link) else { return };
+        for from in 0..2 {
+            if toward.is_some_and(|to| to != plan.between[1 - from]) {
+                continue;
+            }
+            let (Some(a), Some(b)) = (lab.sites.get(&plan.between[from]), lab.sites.get(&plan.between[1 - from])) else { continue };
+            let mut degrade = Degrade { from: *a, to: *b, extra_latency: Nanos::ZERO, loss: net::Chance::NEVER, bits_per_second: None };
+            how(&mut degrade, plan.direction(from).latency.nanos());
+            done.undo.push(self.net(lab, Fault::Degrade(degrade)));
+        }
+    }
+}
+
+/// Ends a fault.
+pub fn undo(lab: &mut Lab, undo: &Undo) {
+    let now = lab.world.now();
+    match undo {
+        Undo::Start(node) => lab.world.start(*node),
+        Undo::Resume(node) => lab.world.resume(*node),
+        Undo::Net(id) => lab.world.net_mut().clear_fault(now, *id),
+        Undo::Room(node) => lab.world.node_mut(*node).disk.set_capacity(u64::MAX),
+        Undo::Errors(node) => lab.world.node_mut(*node).disk.lift_errors(),
+        Undo::Flushes(node) => lab.world.release_disk(*node),
+        Undo::Speed(node) => lab.world.node_mut(*node).disk.set_model(DiskModel::default()),
+        Undo::Drift(node) => lab.world.node_mut(*node).clock.set_drift(now, 0),
+    }
+}
+
+/// Asks a broker for a controlled shutdown; other processes are killed.
+pub fn stop(lab: &mut Lab, node: NodeId) {
+    if lab.world.node(node).broker().is_some() {
+        lab.world.signal(node, Input::Timer(lanes::STOP));
+    } else {
+        lab.world.kill(node);
+    }
+}
+
+fn nodes(lab: &Lab, node: &NodeRef, over: &BTreeSet<String>) -> Vec<NodeId> {
+    Eye { world: &lab.world, setup: &lab.setup, done: over }.nodes(node)
+}
+
+fn who(lab: &Lab, place: &Place, over: &BTreeSet<String>) -> Vec<Who> {
+    match place {
+        Place::Cluster(name) => lab.setup.cluster(name).map(|c| Who::Cluster(u16::from(c))).into_iter().collect(),
+        Place::Site(name) => vec![Who::Site(lab.sites.get(name).copied().unwrap_or(SiteIx(u16::MAX)))],
+        Place::Node(node) => nodes(lab, node, over).into_iter().map(Who::Node).collect(),
+    }
+}
+
+fn ops(call: DiskCall) -> Ops {
+    match call {
+        DiskCall::Any => Ops::ANY,
+        DiskCall::Read => Ops::READ,
+        DiskCall::Write => Ops::WRITE,
+        DiskCall::Flush => Ops::FLUSH,
+    }
+}
+
+fn partitions_of(lab: &Lab, on: &str, topic: &str) -> u32 {
+    let image = lab.setup.cluster(on).and_then(|c| lab.setup.image(&lab.world, c));
+    let topic = image.and_then(|i| i.topic(i.topic_by_name(topic)?));
+    topic.map_or(0, |t| t.partitions.len() as u32)
+}
+
+fn resource(target: &ConfigTarget) -> ConfigResource {
+    match target {
+        ConfigTarget::Topic(name) => ConfigResource::Topic(name.as_str().into()),
+        ConfigTarget::Mirror(name) => ConfigResource::ClusterMirror(name.as_str().into()),
+        ConfigTarget::Node(NodeRef::Broker(_, n)) => ConfigResource::Broker(Some(BrokerId(*n as i32))),
+        ConfigTarget::Node(_) => ConfigResource::Broker(None),
+    }
+}
+
+fn entries(config: &Config, remove: &[String]) -> Vec<ConfigEntry> {
+    let set = config.iter().map(|(k, v)| (Arc::from(k.as_str()), Some(Arc::from(v.as_str()))));
+    set.chain(remove.iter().map(|k| (Arc::from(k.as_str()), None))).collect()
+}
+
+/// Moves leadership. Kafka has no order for "this broker": its operators reorder the replicas and ask for the preferred one;
+/// here the controller is asked directly, by the same rule (an in-sync replica only).
+fn elect_leader(lab: &mut Lab, on: &str, topic: &str, partition: Option<u32>, elect: &Elect, over: &BTreeSet<String>, done: &mut Done) {
+    let Some(cluster) = lab.setup.cluster(on) else { return };
+    let numbers: Vec<u32> = match partition {
+        Some(p) => vec![p],
+        None => (0..partitions_of(lab, on, topic)).collect(),
+    };
+    let named = |numbers: &[u32]| numbers.iter().map(|p| (Arc::from(topic), *p)).collect();
+    match elect {
+        Elect::Preferred(_) => {
+            let command = Command::ElectLeaders { unclean: false, partitions: named(&numbers) };
+            done.orders.push(lab.order(cluster, command));
+        }
+        Elect::Unclean(_) => {
+            let command = Command::ElectLeaders { unclean: true, partitions: named(&numbers) };
+            done.orders.push(lab.order(cluster, command));
+        }
+        Elect::To(node) => {
+            let wanted = nodes(lab, node, over).first().copied();
+            move_leaders(lab, cluster, topic, &numbers, |candidates, _| candidates.iter().copied().find(|(_, n)| Some(*n) == wanted));
+        }
+        Elect::Pick(n) => {
+            move_leaders(lab, cluster, topic, &numbers, |candidates, _| candidates.get(*n as usize % candidates.len().max(1)).copied());
+        }
+    }
+}
+
+type Candidates = Vec<(BrokerId, NodeId)>;
+
+fn move_leaders(lab: &mut Lab, cluster: u8, topic: &str, numbers: &[u32], pick: impl Fn(&Candidates, u32) -> Option<(BrokerId, NodeId)>) {
+    let Some(image) = lab.setup.image(&lab.world, cluster) else { return };
+    let Some(partitions) = image.topic_by_name(topic).and_then(|t| image.topic(t)).map(|t| t.partitions.clone()) else { return };
+    let mut moves = Vec::new();
+    for number in numbers {
+        let Some(partition) = partitions.get(*number as usize) else { continue };
+        let Some(state) = image.partition(*partition).map(|p| &p.state) else { continue };
+        let candidates: Candidates = state
+            .isr
+            .iter()
+            .filter(|b| **b != state.leader)
+            .filter_map(|b| Some((*b, lab.setup.broker_node(cluster, *b)?)))
+            .collect();
+        if let Some((broker, _)) = pick(&candidates, *number) {
+            moves.push((*partition, broker));
+        }
+    }
+    let Some(controller) = lab.setup.clusters[usize::from(cluster)].controllers.first().copied() else { return };
+    lab.world.call(controller, |process, now, cx| {
+        if let Process::Controller(controller) = process {
+            controller.move_leaders(&moves, now, cx);
+        }
+    });
+}
+
+fn target_text(action: &Action) -> String {
+    match action {
+        Action::PowerLoss { node, .. }
+        | Action::Kill { node, .. }
+        | Action::Shutdown { node, .. }
+        | Action::Wipe { node, .. }
+        | Action::Start { node }
+        | Action::Restart { node }
+        | Action::Pause { node, .. }
+        | Action::Resume { node }
+        | Action::DiskFull { node, .. }
+        | Action::DiskError { node, .. }
+        | Action::DiskStall { node, .. }
+        | Action::DiskSlow { node, .. }
+        | Action::BitRot { node, .. }
+        | Action::ClockJump { node, .. }
+        | Action::ClockDrift { node, .. }
+        | Action::DelayMetadata { node, .. }
+        | Action::SlowLane { node, .. } => format!(" {node}"),
+        Action::Partition { between: Some([a, b]), one_way, .. } => format!(" {a} {} {b}", if *one_way { "->" } else { "|" }),
+        Action::Partition { node: Some(node), .. } => format!(" {node}"),
+        Action::Latency { link, latency, .. } => format!(" {link} {latency}"),
+        Action::Loss { link, .. } => format!(" {link}"),
+        Action::Bandwidth { link, bandwidth, .. } => format!(" {link} {bandwidth}"),
+        Action::Elect { on, topic, partition, .. } => {
+            format!(" {on}/{topic}{}", partition.map_or(String::new(), |p| format!("-{p}")))
+        }
+        Action::CreateTopic { on, topic, .. } | Action::DeleteTopic { on, topic } | Action::AddPartitions { on, topic, .. } | Action::DeleteRecords { on, topic, .. } => {
+            format!(" {on}/{topic}")
+        }
+        Action::CreateMirror { mirror } | Action::StartMirror { mirror, .. } => format!(" {mirror}"),
+        Action::Duplicate { kind, .. } | Action::DelayMessages { kind, .. } => format!(" {kind}"),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,362 @@
+//! Makes a world from a plan: sites and links, clusters, the operators' clients; and, when the clusters stand, the producers
+//! and consumers.
+
+use crate::format::types::{Acks, Isolation, Producer as ProducerPlan, Reset, Stage};
+use crate::setup::{ClientSetup, ClusterSetup, MirrorSetup, Setup};
+use crate::units::Chance;
+use mirrorlab_model::broker::BrokerConfig;
+use mirrorlab_model::client::admin::{AdminConfig, Order};
+use mirrorlab_model::client::commands::Command;
+use mirrorlab_model::client::consumer::{self, ConsumerConfig};
+use mirrorlab_model::client::generator::{Choice, GeneratorConfig, Rate};
+use mirrorlab_model::client::producer::ProducerConfig;
+use mirrorlab_model::controller::ControllerConfig;
+use mirrorlab_model::guards::Guards;
+use mirrorlab_model::ids::{BrokerId, Nanos, NodeId, ProducerId};
+use mirrorlab_model::metadata::configs;
+use mirrorlab_model::metadata::patterns::Patterns;
+use mirrorlab_model::wire::messages::{self, NewTopic};
+use mirrorlab_sim::net::{self, Jitter, LinkSpec, NodeSpec, Role, SiteIx, Topology};
+use mirrorlab_sim::node::{Process, Program};
+use mirrorlab_sim::world::World;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Partitions that one order creates at most: the controller refuses more than 10,000 (decision 16).
+const PARTITIONS_PER_ORDER: u64 = 10_000;
+/// How long an operator's order may take.
+const ORDER_TIMEOUT: Nanos = Nanos::from_secs(60);
+
+/// A world with the names of what is in it.
+#[derive(Clone, Debug)]
+pub struct Lab {
+    /// The world.
+    pub world: World,
+    /// Who is who.
+    pub setup: Setup,
+    /// Sites by name.
+    pub sites: BTreeMap<String, SiteIx>,
+    /// Orders given so far: their ids are unique in the run.
+    orders: u32,
+    guards: Guards,
+}
+
+/// A config entry that the model refused: a scenario file should have been refused before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadConfig(pub String);
+
+impl Lab {
+    /// A world with all clusters started and no client but the operators'.
+    ///
+    /// # Errors
+    /// A config entry that the model does not take.
+    pub fn build(stage: &Stage, seed: u64, guards: Guards) -> Result<Self, BadConfig> {
+        let sites = sites_of(stage);
+        let mut topology = Topology::new(sites.len());
+        add_links(&mut topology, stage, &sites);
+        let mut lab = Self { world: World::new(&topology, seed), setup: Setup::default(), sites, orders: 0, guards };
+        for (name, cluster) in &stage.clusters {
+            lab.add_cluster(name, cluster)?;
+        }
+        for (name, mirror) in &stage.mirrors {
+            let (Some(source), Some(destination)) = (lab.setup.cluster(&mirror.source), lab.setup.cluster(&mirror.on))
+            else {
+                continue;
+            };
+            lab.setup.mirrors.push(MirrorSetup { name: name.as_str().into(), source, destination });
+        }
+        for node in 0..lab.world.nodes().len() {
+            lab.world.start(NodeId(node as u16));
+        }
+        Ok(lab)
+    }
+
+    fn add_cluster(&mut self, name: &str, plan: &crate::format::types::Cluster) -> Result<(), BadConfig> {
+        let index = self.setup.clusters.len() as u8;
+        let site = self.sites[&plan.site];
+        let mut broker_configs = configs::BrokerConfig::default();
+        broker_configs.default_replication_factor = plan.default_rf;
+        broker_configs.mirror_state_topic_replication_factor = plan.default_rf.min(3);
+        for (key, value) in &plan.config {
+            broker_configs.set(key, value).map_err(|e| BadConfig(format!("clusters.{name}.config: {e}")))?;
+        }
+        let first = self.world.next_node();
+        let controllers: Vec<NodeId> = (0..plan.controllers).map(|n| NodeId(first.0 + n as u16)).collect();
+        let brokers: Vec<NodeId> =
+            (0..plan.brokers).map(|n| NodeId(first.0 + (plan.controllers + n) as u16)).collect();
+        for (n, node) in controllers.iter().enumerate() {
+            let mut config = ControllerConfig::alone(&plan.id, *node);
+            config.voters.clone_from(&controllers);
+            config.broker = broker_configs.clone();
+            config.first_producer = ProducerId(plan.first_producer_id as i64);
+            let spec = NodeSpec { node: *node, site, role: Role::Controller, cluster: u16::from(index) };
+            let name = format!("{name}/controller-{}", n + 1);
+            let program = Program::Controller(Arc::new(config));
+            self.world.add_node(&name, Some(index), spec, program, self.guards.clone());
+        }
+        for (n, node) in brokers.iter().enumerate() {
+            let config = BrokerConfig {
+                broker: BrokerId(n as i32 + 1),
+                node: *node,
+                cluster_id: plan.id.as_str().into(),
+                controllers: controllers.clone(),
+                configs: broker_configs.clone(),
+            };
+            let spec = NodeSpec { node: *node, site, role: Role::Broker, cluster: u16::from(index) };
+            let name = format!("{name}/broker-{}", n + 1);
+            self.world.add_node(&name, Some(index), spec, Program::Broker(Arc::new(config)), self.guards.clone());
+        }
+        let admin = self.world.next_node();
+        let spec = NodeSpec { node: admin, site, role: Role::Client, cluster: u16::from(index) };
+        let program = Program::Admin(Arc::new(AdminConfig::new(brokers.clone())));
+        self.world.add_node(&format!("{name}/operator"), None, spec, program, self.guards.clone());
+        self.setup.admins.push(admin);
+        self.setup.clusters.push(ClusterSetup {
+            name: name.into(),
+            cluster_id: plan.id.as_str().into(),
+            controllers,
+            brokers,
+        });
+        Ok(())
+    }
+
+    // ------------------------------------------------------------------------------------------------------------ orders
+
+    /// Gives an order to a cluster's operator; returns its id.
+    pub fn order(&mut self, cluster: u8, command: Command) -> u32 {
+        self.orders += 1;
+        let order = Order { id: self.orders, command, timeout: ORDER_TIMEOUT, insist: true };
+        self.world.call(self.setup.admins[usize::from(cluster)], |process, _, cx| {
+            if let Process::Admin(admin) = process {
+                admin.submit(order, cx);
+            }
+        });
+        self.orders
+    }
+
+    /// Whether every operator has nothing left to do.
+    #[must_use]
+    pub fn orders_done(&self) -> bool {
+        self.setup.admins.iter().all(|node| self.world.node(*node).admin().is_some_and(|a| a.is_idle()))
+    }
+
+    /// Whether every broker that runs is registered and let in.
+    #[must_use]
+    pub fn brokers_in(&self) -> bool {
+        let nodes = self.setup.clusters.iter().flat_map(|c| &c.brokers);
+        nodes.into_iter().all(|n| self.world.node(*n).broker().is_some_and(|b| b.is_running()))
+    }
+
+    /// Orders the topics of a plan.
+    pub fn create_topics(&mut self, stage: &Stage) {
+        let mut batch: BTreeMap<u8, (u64, Vec<NewTopic>)> = BTreeMap::new();
+        let mut orders = Vec::new();
+        for topic in stage.topics.values() {
+            let Some(cluster) = self.setup.cluster(&topic.on) else { continue };
+            let min_isr = stage.clusters.get(&topic.on).map_or(1, |c| c.min_isr).min(topic.rf);
+            for name in topic.names() {
+                let mut entries: Vec<(Arc<str>, Arc<str>)> =
+                    topic.config.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into())).collect();
+                if !topic.config.contains_key("min.insync.replicas") {
+                    entries.push(("min.insync.replicas".into(), min_isr.to_string().into()));
+                }
+                let new = NewTopic {
+                    name: name.as_str().into(),
+                    mirror_id: None,
+                    partitions: topic.partitions,
+                    replication_factor: topic.rf as i16,
+                    assignments: Vec::new(),
+                    configs: entries,
+                };
+                let (partitions, list) = batch.entry(cluster).or_default();
+                if *partitions + u64::from(topic.partitions) > PARTITIONS_PER_ORDER {
+                    orders.push((cluster, std::mem::take(list)));
+                    *partitions = 0;
+                }
+                *partitions += u64::from(topic.partitions);
+                list.push(new);
+            }
+        }
+        orders.extend(batch.into_iter().map(|(cluster, (_, list))| (cluster, list)));
+        for (cluster, list) in orders {
+            if !list.is_empty() {
+                self.order(cluster, Command::CreateTopics(list));
+            }
+        }
+    }
+
+    /// Orders a mirror and the start of its topics; returns the last order's id.
+    pub fn create_mirror(&mut self, stage: &Stage, name: &str) -> Option<u32> {
+        let plan = stage.mirrors.get(name)?;
+        let setup = self.setup.mirrors.iter().find(|m| &*m.name == name)?.clone();
+        let source = self.setup.clusters[usize::from(setup.source)].brokers.clone();
+        let configs = plan.config.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into())).collect();
+        self.order(setup.destination, Command::CreateClusterMirror { mirror: name.into(), source, configs });
+        self.start_mirror(stage, name, &[])
+    }
+
+    /// Orders the start of a mirror's topics: these, or all that the plan names.
+    pub fn start_mirror(&mut self, stage: &Stage, name: &str, topics: &[String]) -> Option<u32> {
+        let plan = stage.mirrors.get(name)?;
+        let setup = self.setup.mirrors.iter().find(|m| &*m.name == name)?.clone();
+        let source = self.setup.clusters[usize::from(setup.source)].brokers.clone();
+        let wanted: Vec<&str> = if topics.is_empty() { &plan.topics } else { topics }.iter().map(String::as_str).collect();
+        let include = Patterns::of(&wanted);
+        let excluded: Vec<&str> = plan.exclude.iter().map(String::as_str).collect();
+        let exclude = Patterns::of(&excluded);
+        let mut last = None;
+        let mut batch: (u64, Vec<Arc<str>>) = (0, Vec::new());
+        for topic in stage.topics.values().filter(|t| t.on == plan.source) {
+            for topic_name in topic.names().filter(|n| include.matches(n) && !exclude.matches(n)) {
+                if batch.0 + u64::from(topic.partitions) > PARTITIONS_PER_ORDER {
+                    last = Some(self.start_topics(&setup, source.clone(), std::mem::take(&mut batch.1)));
+                    batch.0 = 0;
+                }
+                batch.0 += u64::from(topic.partitions);
+                batch.1.push(topic_name.as_str().into());
+            }
+        }
+        if batch.1.is_empty() { last } else { Some(self.start_topics(&setup, source, batch.1)) }
+    }
+
+    fn start_topics(&mut self, setup: &MirrorSetup, source: Vec<NodeId>, topics: Vec<Arc<str>>) -> u32 {
+        let mirror = setup.name.clone();
+        let command = Command::StartMirrorTopics { mirror, source, topics, include: Vec::new(), exclude: Vec::new() };
+        self.order(setup.destination, command)
+    }
+
+    // ----------------------------------------------------------------------------------------------------------- clients
+
+    /// Adds and starts producers and consumers. Their instants count from `base`; producers end at `end` unless the plan says
+    /// otherwise.
+    pub fn add_clients(&mut self, stage: &Stage, base: Nanos, end: Nanos) {
+        for (name, plan) in &stage.producers {
+            for n in 0..plan.count {
+                self.add_producer(stage, &numbered(name, n, plan.count), plan, base, end);
+            }
+        }
+        for (name, plan) in &stage.consumers {
+            for n in 0..plan.count {
+                let Some(cluster) = self.setup.cluster(&plan.on) else { continue };
+                let brokers = self.setup.clusters[usize::from(cluster)].brokers.clone();
+                let number = self.setup.consumers.len() as u32;
+                let mut config = ConsumerConfig::new(number, brokers, &topics_of(stage, &plan.topics, &plan.on));
+                config.group = plan.group.as_deref().map(Into::into);
+                config.resume = plan.group.is_some();
+                config.isolation = match plan.isolation {
+                    Isolation::ReadUncommitted => messages::Isolation::ReadUncommitted,
+                    Isolation::ReadCommitted => messages::Isolation::ReadCommitted,
+                };
+                config.reset = match plan.reset {
+                    Reset::Earliest => consumer::Reset::Earliest,
+                    Reset::Latest => consumer::Reset::Latest,
+                    Reset::None => consumer::Reset::None,
+                };
+                config.commit_interval = plan.group.as_ref().and(plan.commit_every).map(|t| t.nanos());
+                config.list_ends_interval = plan.poll_end.map(|t| t.nanos());
+                config.start = base + plan.start.nanos();
+                config.stop = plan.stop.map(|t| base + t.nanos());
+                let name = numbered(name, n, plan.count);
+                let node = self.add_client(&name, cluster, &plan.site, Program::Consumer(Arc::new(config)));
+                self.setup.consumers.push(ClientSetup { name: name.as_str().into(), number, cluster, node });
+            }
+        }
+    }
+
+    fn add_producer(&mut self, stage: &Stage, name: &str, plan: &ProducerPlan, base: Nanos, end: Nanos) {
+        let Some(cluster) = self.setup.cluster(&plan.on) else { return };
+        let brokers = self.setup.clusters[usize::from(cluster)].brokers.clone();
+        let number = self.setup.producers.len() as u32;
+        let rate = match (plan.rate, plan.every) {
+            (Some(rate), _) => Rate::Total { records: rate.count, per: rate.per.nanos() },
+            (None, every) => Rate::EachPartition { period: every.map_or(Nanos::from_secs(1), |t| t.nanos()) },
+        };
+        let load = GeneratorConfig {
+            rate,
+            choice: Choice::RoundRobin,
+            record_bytes: plan.record.0 as u32,
+            keys: plan.keys as u32,
+            start: base + plan.start.nanos(),
+            stop: Some(plan.stop.map_or(end, |t| base + t.nanos())),
+            limit: plan.records,
+        };
+        let mut config = ProducerConfig::new(number, brokers, topics_of(stage, &plan.topics, &plan.on), load);
+        config.acks = match plan.acks {
+            Acks::All => -1,
+            Acks::Leader => 1,
+            Acks::None => 0,
+        };
+        config.idempotent = plan.idempotent;
+        config.linger = plan.linger.nanos();
+        config.batch_bytes = plan.batch.0 as u32;
+        config.delivery_timeout = plan.delivery_timeout.nanos();
+        config.cluster.channel.request_timeout = plan.request_timeout.nanos();
+        config.cluster.channel.max_in_flight = plan.in_flight as usize;
+        let node = self.add_client(name, cluster, &plan.site, Program::Producer(Arc::new(config)));
+        self.setup.producers.push(ClientSetup { name: name.into(), number, cluster, node });
+    }
+
+    fn add_client(&mut self, name: &str, cluster: u8, site: &str, program: Program) -> NodeId {
+        let node = self.world.next_node();
+        let site = self.sites.get(site).copied().unwrap_or_default();
+        let spec = NodeSpec { node, site, role: Role::Client, cluster: u16::from(cluster) };
+        self.world.add_node(&format!("clients/{name}"), None, spec, program, self.guards.clone());
+        self.world.start(node);
+        node
+    }
+}
+
+fn numbered(name: &str, n: u32, count: u32) -> String {
+    if count == 1 { name.to_owned() } else { format!("{name}-{n}") }
+}
+
+/// The topics of a cluster that names in a client's table mean; a family's name means all its topics.
+fn topics_of(stage: &Stage, names: &[String], on: &str) -> Vec<Arc<str>> {
+    let mut topics = Vec::new();
+    for name in names {
+        let bare = name.strip_prefix(on).and_then(|rest| rest.strip_prefix('/')).unwrap_or(name);
+        match stage.topics.values().find(|t| t.name == bare && t.on == on && t.count.is_some()) {
+            Some(family) => topics.extend(family.names().map(|n| Arc::from(n.as_str()))),
+            None => topics.push(bare.into()),
+        }
+    }
+    topics
+}
+
+/// Sites by name, in order of name: those of clusters, clients and links.
+fn sites_of(stage: &Stage) -> BTreeMap<String, SiteIx> {
+    let mut names: Vec<&String> = stage.clusters.values().map(|c| &c.site).collect();
+    names.extend(stage.links.values().flat_map(|l| &l.between));
+    names.extend(stage.producers.values().map(|p| &p.site));
+    names.extend(stage.consumers.values().map(|c| &c.site));
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().enumerate().map(|(n, name)| (name.clone(), SiteIx(n as u16))).collect()
+}
+
+fn add_links(topology: &mut Topology, stage: &Stage, sites: &BTreeMap<String, SiteIx>) {
+    for link in stage.links.values() {
+        for from in 0..2 {
+            let direction = link.direction(from);
+            let (Some(a), Some(b)) = (sites.get(&link.between[from]), sites.get(&link.between[1 - from])) else { continue };
+            let spec = LinkSpec {
+                latency: direction.latency.nanos(),
+                jitter: if direction.jitter.0 == 0 { Jitter::None } else { Jitter::Uniform { max: direction.jitter.nanos() } },
+                loss: chance(direction.loss),
+                bits_per_second: direction.bandwidth.map_or(u64::MAX, |b| b.0),
+                window: link.socket_buffer.map(|s| s.0 as u32),
+            };
+            if a == b {
+                topology.sites[usize::from(a.0)] = spec;
+            } else {
+                topology.links.insert((*a, *b), spec);
+            }
+        }
+    }
+}
+
+/// A scenario's chance (billionths) as the network's.
+#[must_use]
+pub fn chance(chance: Chance) -> net::Chance {
+    net::Chance::from_ratio(f64::from(chance.0) / 1e9)
+}

@@ -1,0 +1,144 @@
+//! Marks: things that a run must have reached to have proved anything. Counted from trace events.
+
+use mirrorlab_model::states::MirrorState;
+use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace};
+
+macro_rules! marks {
+    ($( $name:ident $text:literal $says:literal; )*) => {
+        /// A mark, by its place in [`Mark::ALL`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Mark { $( #[doc = $says] $name ),* }
+        impl Mark {
+            /// Name and meaning of all marks.
+            pub const ALL: &'static [(Self, &'static str, &'static str)] = &[ $( (Self::$name, $text, $says) ),* ];
+        }
+    };
+}
+
+marks! {
+    Acked "acked" "a produce was acknowledged";
+    Read "read" "a consumer was handed records";
+    Mirrored "mirrored" "batches were mirrored";
+    Elected "elected" "a leader was elected";
+    UncleanElection "unclean-election" "a leader was elected outside the in-sync replicas";
+    EligibleElection "eligible-election" "a leader was elected from the eligible leader replicas";
+    PreferredElection "preferred-election" "the preferred replica took over";
+    BecameLeader "became-leader" "a broker became leader";
+    BecameFollower "became-follower" "a broker became follower";
+    Fenced "fenced" "a broker was fenced";
+    IsrShrunk "isr-shrunk" "an ISR shrank";
+    IsrGrew "isr-grew" "an ISR grew";
+    Diverged "diverged" "a fetch was answered with a diverging epoch";
+    Truncated "truncated" "a log was cut";
+    MirrorTruncated "mirror-truncated" "a mirror leader's log was cut";
+    Recovered "recovered-unclean" "a log was recovered after an unclean stop";
+    Rolled "rolled" "a segment was rolled";
+    LogStartMoved "log-start-moved" "a log start rose";
+    EpochBumped "epoch-bump" "a mirror asked for a higher leader epoch";
+    EpochFencing "epoch-fencing" "a partition entered EPOCH_FENCING";
+    UleRecovery "ule-recovery" "a partition entered ULE_RECOVERY";
+    MirrorFailed "mirror-failed" "a partition entered FAILED";
+    MirrorRestarted "mirror-recovered" "a partition went from FAILED back to MIRRORING";
+    MirrorMoved "mirror-moved" "a fetcher took a partition up again, from another source broker or at another leader";
+    MirrorGap "mirror-gap" "the source's retention was faster than the mirror";
+    ReadOnly "read-only" "a client's write to a mirrored topic was refused";
+    PositionReset "position-reset" "a consumer's position jumped";
+    Nacked "nacked" "a produce was refused";
+    Undecided "undecided" "a produce ended undecided";
+}
+
+impl Mark {
+    /// The mark of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, text, _)| *text == name).map(|(mark, ..)| *mark)
+    }
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+}
+
+/// How often each mark was reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marks([u64; Mark::ALL.len()]);
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self([0; Mark::ALL.len()])
+    }
+}
+
+impl Marks {
+    /// How often a mark was reached.
+    #[must_use]
+    pub fn count(&self, mark: Mark) -> u64 {
+        self.0[mark as usize]
+    }
+    /// Counts one.
+    pub fn reach(&mut self, mark: Mark) {
+        self.0[mark as usize] += 1;
+    }
+    /// All that were reached, by name.
+    pub fn reached(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        Mark::ALL.iter().map(|(mark, name, _)| (*name, self.count(*mark))).filter(|(_, n)| *n > 0)
+    }
+    /// Counts what a trace event reaches.
+    pub fn on_trace(&mut self, trace: &Trace) {
+        let mark = match trace {
+            Trace::Acked { .. } => Mark::Acked,
+            Trace::Read { .. } => Mark::Read,
+            Trace::Mirrored { .. } => Mark::Mirrored,
+            Trace::Elected { kind, .. } => {
+                match kind {
+                    ElectionKind::Unclean => self.reach(Mark::UncleanElection),
+                    ElectionKind::Eligible => self.reach(Mark::EligibleElection),
+                    ElectionKind::Preferred => self.reach(Mark::PreferredElection),
+                    ElectionKind::Clean => {}
+                }
+                Mark::Elected
+            }
+            Trace::BecameLeader { .. } => Mark::BecameLeader,
+            Trace::BecameFollower { .. } => Mark::BecameFollower,
+            Trace::BrokerFenced { fenced: true, .. } => Mark::Fenced,
+            Trace::Diverged { .. } => Mark::Diverged,
+            Trace::Truncated { cause: CutCause::MirrorDivergence | CutCause::Alignment, .. } => Mark::MirrorTruncated,
+            Trace::Truncated { .. } => Mark::Truncated,
+            Trace::LogRecovered { clean: false, .. } => Mark::Recovered,
+            Trace::Rolled { .. } => Mark::Rolled,
+            Trace::LogStartMoved { .. } => Mark::LogStartMoved,
+            Trace::BumpRequested { .. } => Mark::EpochBumped,
+            Trace::MirrorStateChanged { from, to, .. } => match (from, to) {
+                (_, MirrorState::EpochFencing) => Mark::EpochFencing,
+                (_, MirrorState::UleRecovery) => Mark::UleRecovery,
+                (_, MirrorState::Failed) => Mark::MirrorFailed,
+                (MirrorState::Failed, MirrorState::Mirroring) => Mark::MirrorRestarted,
+                _ => return,
+            },
+            Trace::MirrorFetcherAdded { offset, .. } if offset.0 > 0 => Mark::MirrorMoved,
+            Trace::MirrorGap { .. } => Mark::MirrorGap,
+            Trace::ReadOnlyRefused { .. } => Mark::ReadOnly,
+            Trace::PositionReset { .. } => Mark::PositionReset,
+            Trace::Nacked { .. } => Mark::Nacked,
+            Trace::Undecided { .. } => Mark::Undecided,
+            Trace::Appended { origin: Origin::Client | Origin::Replication | Origin::Mirror | Origin::Coordinator, .. } => return,
+            _ => return,
+        };
+        self.reach(mark);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mark_is_found_by_its_name() {
+        for (mark, name, _) in Mark::ALL {
+            assert_eq!(Mark::named(name), Some(*mark));
+            assert_eq!(mark.name(), *name);
+        }
+    }
+}

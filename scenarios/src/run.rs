@@ -1,0 +1,613 @@
+//! Runs a plan: boot, safety, heal, converge, final check; and leaves a record.
+//!
+//! The runner is what the pump drives. Each step of the world is followed by the checks, the meters and the scripts; the
+//! first violation ends the run.
+
+use crate::checks::{Options as CheckOptions, Suite};
+use crate::conditions::Eye;
+use crate::faults::{undo, Striker, Undo};
+use crate::format::action::{Action, After, Step, Trigger};
+use crate::format::types::{Profile, Stage};
+use crate::lab::Lab;
+use crate::marks::{Mark, Marks};
+use crate::meter::Meter;
+use crate::story::Story;
+use mirrorlab_model::guards::{self, Guards, Kind};
+use mirrorlab_model::ids::{Nanos, PartitionIx};
+use mirrorlab_model::trace::{Origin, Trace};
+use mirrorlab_reports::record::{Band, Expectation, GuardUse, Record, Verdict, Violation};
+use mirrorlab_sim::node::Condition;
+use mirrorlab_sim::pump::{pump, Drive};
+use mirrorlab_sim::world::Happened;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The scenario's path or name, for the record.
+    pub scenario: String,
+    /// Its title.
+    pub title: String,
+    /// The world and what happens in it.
+    pub stage: Stage,
+    /// Which quirks are on to begin with.
+    pub profile: Profile,
+    /// The seed.
+    pub seed: u64,
+    /// Show the bare verdict, whatever `expect.violation` says.
+    pub ignore_expect: bool,
+}
+
+/// Why a run broke off.
+#[derive(Clone, Debug)]
+enum Stop {
+    /// Checks failed.
+    Violated(Vec<Violation>),
+}
+
+/// Scripts from here on end faults.
+const UNDO: u32 = 1 << 20;
+/// Scripts from here on are repeats or late strikes of steps.
+const LATE: u32 = 1 << 21;
+/// The script that takes samples.
+const SAMPLE: u32 = 1 << 22;
+
+/// Where a step of the timeline stands.
+#[derive(Clone, Debug, PartialEq)]
+enum Stand {
+    /// Waits for its time or condition.
+    Waiting,
+    /// Its condition held; it waits for so many batches or records on these partitions.
+    Counting { left: u64, records: bool, on: Vec<(u8, PartitionIx)> },
+    /// It struck; how it ends, and the orders it waits for.
+    Struck { undo: Vec<Undo>, orders: Vec<u32>, band: usize },
+    /// Over.
+    Over,
+}
+
+/// A run under way.
+pub struct Run {
+    job: Job,
+    lab: Lab,
+    suite: Suite,
+    striker: Striker,
+    marks: Marks,
+    meter: Meter,
+    story: Story,
+    bands: Vec<Band>,
+    base: Nanos,
+    safety_end: Nanos,
+    stands: Vec<Stand>,
+    over: BTreeSet<String>,
+    waiting: usize,
+    counting: usize,
+    in_safety: bool,
+    mirrors_at: Vec<(Nanos, String)>,
+}
+
+impl Drive for Run {
+    type Break = Stop;
+    fn now(&self) -> Nanos {
+        self.lab.world.now()
+    }
+    fn next_time(&self) -> Option<Nanos> {
+        self.lab.world.next_time()
+    }
+    fn step(&mut self) -> ControlFlow<Stop> {
+        let happened = self.lab.world.step();
+        self.look(happened)
+    }
+}
+
+/// The guards and quirks of a job.
+#[must_use]
+pub fn guards_of(stage: &Stage, profile: Profile) -> Guards {
+    let mut set = Guards::default();
+    for row in guards::rows() {
+        if let Kind::Quirk(versions) = row.kind {
+            let on = match profile {
+                Profile::Corrected => false,
+                Profile::Prototype => versions.contains('L'),
+                Profile::PrototypeJuly => versions.contains('J'),
+            };
+            set.set(row.id, on);
+        }
+    }
+    let mut switch = |names: &[String], on: bool| {
+        for row in names.iter().filter_map(|n| guards::by_name(n)) {
+            set.set(row.id, on);
+        }
+    };
+    switch(&stage.guards_off, false);
+    switch(&stage.quirks, true);
+    switch(&stage.quirks_off, false);
+    set
+}
+
+impl Run {
+    /// A run that has not begun.
+    ///
+    /// # Errors
+    /// A config entry that the model does not take.
+    pub fn new(job: Job) -> Result<Self, crate::lab::BadConfig> {
+        let guards = guards_of(&job.stage, job.profile);
+        let lab = Lab::build(&job.stage, job.seed, guards)?;
+        let suite = Suite::new(&lab.setup, CheckOptions::default());
+        let phases = job.stage.phases;
+        Ok(Self {
+            meter: Meter::new(phases.safety.nanos() + phases.converge.nanos()),
+            stands: vec![Stand::Waiting; job.stage.timeline.len()],
+            waiting: 0,
+            counting: 0,
+            job,
+            lab,
+            suite,
+            striker: Striker::default(),
+            marks: Marks::default(),
+            story: Story::default(),
+            bands: Vec::new(),
+            base: Nanos::ZERO,
+            safety_end: Nanos::ZERO,
+            over: BTreeSet::new(),
+            in_safety: false,
+            mirrors_at: Vec::new(),
+        })
+    }
+
+    /// The world and its names, for tests and for looking at it afterwards.
+    #[must_use]
+    pub fn lab(&self) -> &Lab {
+        &self.lab
+    }
+
+    /// The running hash over everything that happened so far.
+    #[must_use]
+    pub fn trace_hash(&self) -> u64 {
+        self.lab.world.trace_hash()
+    }
+
+    // ------------------------------------------------------------------------------------------------------------ phases
+
+    /// Runs all phases and gives the record.
+    pub async fn to_end(&mut self) -> Record {
+        match self.phases().await {
+            ControlFlow::Break(Stop::Violated(violations)) => self.record(violations, Vec::new()),
+            ControlFlow::Continue((violations, excuses)) => self.record(violations, excuses),
+        }
+    }
+
+    async fn phases(&mut self) -> ControlFlow<Stop, (Vec<Violation>, Vec<String>)> {
+        self.boot().await?;
+        self.begin_safety();
+        pump(self, self.safety_end).await?;
+        self.heal();
+        let left = self.converge().await?;
+        if !left.0.is_empty() {
+            return ControlFlow::Continue(left);
+        }
+        let violations = self.suite.at_end(&self.lab.world, &self.lab.setup);
+        if violations.is_empty() {
+            ControlFlow::Continue((Vec::new(), left.1))
+        } else {
+            ControlFlow::Break(Stop::Violated(violations))
+        }
+    }
+
+    async fn boot(&mut self) -> ControlFlow<Stop> {
+        let bound = self.job.stage.phases.boot.nanos();
+        while self.now() < bound && !self.lab.brokers_in() {
+            let next = (self.now() + Nanos::from_millis(100)).min(bound);
+            self.advance(next).await?;
+        }
+        let stage = self.job.stage.clone();
+        self.lab.create_topics(&stage);
+        while self.now() < bound && !self.lab.orders_done() {
+            let next = (self.now() + Nanos::from_millis(100)).min(bound);
+            self.advance(next).await?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Goes on to an instant, also when nothing is due by then.
+    async fn advance(&mut self, to: Nanos) -> ControlFlow<Stop> {
+        self.lab.world.schedule_script(to, SAMPLE + 1);
+        pump(self, to).await
+    }
+
+    fn begin_safety(&mut self) {
+        self.base = self.now();
+        self.in_safety = true;
+        self.safety_end = self.base + self.job.stage.phases.safety.nanos();
+        let stage = &self.job.stage;
+        self.lab.add_clients(stage, self.base, self.safety_end);
+        for (name, mirror) in stage.mirrors.iter().filter(|(_, m)| !m.later) {
+            self.mirrors_at.push((self.base + mirror.start.unwrap_or_default().nanos(), name.clone()));
+        }
+        for (n, step) in stage.timeline.iter().enumerate() {
+            match &step.trigger {
+                Trigger::At { at, .. } => self.lab.world.schedule_script(self.base + at.nanos(), n as u32),
+                Trigger::When { .. } => self.waiting += 1,
+            }
+        }
+        for (n, (at, _)) in self.mirrors_at.iter().enumerate() {
+            self.lab.world.schedule_script(*at, SAMPLE + 16 + n as u32);
+        }
+        self.lab.world.schedule_script(self.base + self.meter.interval, SAMPLE);
+        self.lab.world.schedule_script(self.safety_end, SAMPLE + 1);
+        self.story.tell(&self.lab.world, "clusters stand, topics exist: safety phase begins".to_owned(), false);
+    }
+
+    /// Every fault ends, but for permanent ones; whatever is down starts.
+    fn heal(&mut self) {
+        self.in_safety = false;
+        let mut kept = BTreeSet::new();
+        for n in 0..self.stands.len() {
+            if self.job.stage.timeline[n].permanent {
+                if let Stand::Struck { undo, .. } = &self.stands[n] {
+                    kept.extend(undo.iter().filter_map(|u| if let Undo::Start(node) = u { Some(*node) } else { None }));
+                }
+            } else {
+                self.end_step(n as u32);
+            }
+        }
+        for node in self.lab.setup.clusters.clone().iter().flat_map(|c| c.controllers.iter().chain(&c.brokers)) {
+            if self.lab.world.node(*node).condition == Condition::Down && !kept.contains(node) {
+                self.lab.world.start(*node);
+            }
+        }
+        self.story.tell(&self.lab.world, "all faults end: converge phase begins".to_owned(), true);
+        self.suite.on_heal(&self.lab.world);
+    }
+
+    async fn converge(&mut self) -> ControlFlow<Stop, (Vec<Violation>, Vec<String>)> {
+        let end = self.safety_end + self.job.stage.phases.converge.nanos();
+        loop {
+            let next = (self.now() + Nanos::from_millis(500)).min(end);
+            self.advance(next).await?;
+            let left = self.suite.liveness(&self.lab.world, &self.lab.setup);
+            if left.violations.is_empty() {
+                self.meter.caught_up_at.get_or_insert(self.now().since(self.base));
+                return ControlFlow::Continue((Vec::new(), left.excuses));
+            }
+            if self.now() >= end {
+                return ControlFlow::Continue((left.violations, left.excuses));
+            }
+        }
+    }
+
+    // ------------------------------------------------------------------------------------------------------------- steps
+
+    fn look(&mut self, happened: Happened) -> ControlFlow<Stop> {
+        match happened {
+            Happened::Script(number) => self.on_script(number),
+            Happened::Exited(node, reason) => {
+                let name = self.lab.world.node(node).name.clone();
+                self.story.tell(&self.lab.world, format!("{name} ended: {reason:?}"), false);
+                self.restart_if_wanted(node);
+            }
+            Happened::Event | Happened::Nothing => {}
+        }
+        let world = &self.lab.world;
+        for event in world.trace() {
+            self.marks.on_trace(&event.trace);
+            self.meter.on_trace(world.now(), event);
+            self.story.on_trace(world, &self.lab.setup, event);
+        }
+        let violations = self.suite.on_step(world, &self.lab.setup, happened);
+        if !violations.is_empty() {
+            return ControlFlow::Break(Stop::Violated(violations.to_vec()));
+        }
+        if self.in_safety && self.waiting + self.counting > 0 && !self.lab.world.trace().is_empty() {
+            self.watch_conditions();
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn on_script(&mut self, number: u32) {
+        match number {
+            SAMPLE => {
+                self.meter.sample(&self.lab.world, &self.lab.setup);
+                let next = self.now() + self.meter.interval;
+                self.lab.world.schedule_script(next, SAMPLE);
+                if self.in_safety && self.waiting > 0 {
+                    self.watch_conditions();
+                }
+            }
+            n if n > SAMPLE + 15 => {
+                let name = self.mirrors_at[(n - SAMPLE - 16) as usize].1.clone();
+                let stage = self.job.stage.clone();
+                self.lab.create_mirror(&stage, &name);
+                self.story.tell(&self.lab.world, format!("operator creates mirror {name} and starts its topics"), true);
+            }
+            n if n > SAMPLE => {}
+            n if n >= LATE => self.strike(n - LATE),
+            n if n >= UNDO => self.end_step(n - UNDO),
+            n => {
+                if self.in_safety {
+                    self.strike(n);
+                }
+            }
+        }
+    }
+
+    /// A broker that was shut down for a restart starts again.
+    fn restart_if_wanted(&mut self, node: mirrorlab_model::ids::NodeId) {
+        for n in 0..self.stands.len() {
+            let restart = matches!(self.job.stage.timeline[n].action, Action::Restart { .. });
+            if let Stand::Struck { undo, .. } = &self.stands[n] {
+                if restart && undo.contains(&Undo::Start(node)) {
+                    self.lab.world.start(node);
+                }
+            }
+        }
+    }
+
+    fn strike(&mut self, n: u32) {
+        let step: Step = self.job.stage.timeline[n as usize].clone();
+        if let Action::Heal { step: named } = &step.action {
+            self.heal_partitions(named.as_deref());
+        }
+        let stage = self.job.stage.clone();
+        let done = self.striker.strike(&mut self.lab, &stage, &step.action, &self.over);
+        self.story.tell(&self.lab.world, done.text.clone(), true);
+        let band = self.bands.len();
+        self.bands.push(Band { from_ns: self.now().0, to_ns: self.now().0, label: done.text });
+        if let (Some(lasting), false) = (step.action.lasting(), done.undo.is_empty()) {
+            self.lab.world.schedule_script(self.now() + lasting.nanos(), UNDO + n);
+        } else if let Action::ResetConnections { .. } = step.action {
+            self.lab.world.schedule_script(self.now() + Nanos::from_millis(1), UNDO + n);
+        }
+        if let Trigger::At { at, every: Some(every), times } = &step.trigger {
+            let next = self.now() + every.nanos();
+            let count = (next.since(self.base + at.nanos()).0 / every.0.max(1)) as u32;
+            if next < self.safety_end && times.is_none_or(|t| count < t) {
+                self.lab.world.schedule_script(next, n);
+            }
+        }
+        let nothing = done.undo.is_empty() && done.orders.is_empty();
+        self.stands[n as usize] = Stand::Struck { undo: done.undo, orders: done.orders, band };
+        if nothing {
+            self.finish_step(n);
+        }
+    }
+
+    fn heal_partitions(&mut self, named: Option<&str>) {
+        for n in 0..self.stands.len() {
+            let step = &self.job.stage.timeline[n];
+            let meant = matches!(step.action, Action::Partition { .. }) && named.is_none_or(|s| step.name.as_deref() == Some(s));
+            if meant && matches!(self.stands[n], Stand::Struck { .. }) {
+                self.end_step(n as u32);
+            }
+        }
+    }
+
+    /// Ends what a step struck.
+    fn end_step(&mut self, n: u32) {
+        let Stand::Struck { undo: ends, band, .. } = std::mem::replace(&mut self.stands[n as usize], Stand::Over) else { return };
+        for end in &ends {
+            undo(&mut self.lab, end);
+        }
+        let now = self.now().0;
+        self.bands[band].to_ns = now;
+        if !ends.is_empty() {
+            let text = format!("{} ends", self.bands[band].label);
+            self.story.tell(&self.lab.world, text, true);
+        }
+        self.finish_step(n);
+    }
+
+    fn finish_step(&mut self, n: u32) {
+        if let Some(name) = &self.job.stage.timeline[n as usize].name {
+            self.over.insert(name.clone());
+        }
+    }
+
+    fn watch_conditions(&mut self) {
+        for n in 0..self.stands.len() {
+            match &self.stands[n] {
+                Stand::Waiting => {
+                    let Trigger::When { when, after, .. } = &self.job.stage.timeline[n].trigger else { continue };
+                    let eye = Eye { world: &self.lab.world, setup: &self.lab.setup, done: &self.over };
+                    if !eye.holds(when) {
+                        continue;
+                    }
+                    let after = *after;
+                    self.waiting -= 1;
+                    match after {
+                        None => self.strike(n as u32),
+                        Some(After::Time(time)) => {
+                            self.stands[n] = Stand::Over;
+                            self.lab.world.schedule_script(self.now() + time.nanos(), LATE + n as u32);
+                        }
+                        Some(After::Batches(left)) => self.start_counting(n, left, false),
+                        Some(After::Records(left)) => self.start_counting(n, left, true),
+                    }
+                }
+                Stand::Counting { .. } => self.count_for(n),
+                Stand::Struck { orders, undo, .. } if !orders.is_empty() && undo.is_empty() => {
+                    let admins = self.lab.setup.admins.iter().filter_map(|a| self.lab.world.node(*a).admin());
+                    let answered = |id: &u32| admins.clone().any(|a| a.outcome(*id).is_some());
+                    if orders.iter().all(answered) {
+                        self.end_step(n as u32);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn start_counting(&mut self, n: usize, left: u64, records: bool) {
+        let Trigger::When { when, .. } = &self.job.stage.timeline[n].trigger else { return };
+        let eye = Eye { world: &self.lab.world, setup: &self.lab.setup, done: &self.over };
+        let on = eye.partitions_of(when);
+        self.counting += 1;
+        self.stands[n] = Stand::Counting { left, records, on };
+    }
+
+    fn count_for(&mut self, n: usize) {
+        let Stand::Counting { left, records, on } = &mut self.stands[n] else { return };
+        for event in self.lab.world.trace() {
+            let Trace::Appended { partition, origin, base, next, .. } = event.trace else { continue };
+            let cluster = self.lab.world.node(event.node).cluster.unwrap_or(u8::MAX);
+            if origin != Origin::Replication && on.contains(&(cluster, partition)) {
+                *left = left.saturating_sub(if *records { (next.0 - base.0).max(0) as u64 } else { 1 });
+            }
+        }
+        if *left == 0 {
+            self.counting -= 1;
+            self.strike(n as u32);
+        }
+    }
+
+    // ------------------------------------------------------------------------------------------------------------ record
+
+    fn record(&mut self, violations: Vec<Violation>, excuses: Vec<String>) -> Record {
+        let expectations = if violations.is_empty() { self.expectations() } else { Vec::new() };
+        let (verdict, reason) = self.verdict(&violations, &expectations);
+        let mut figures = BTreeMap::new();
+        self.meter.figures(&mut figures);
+        if let Some(lag) = Meter::lag_now(&self.lab.world, &self.lab.setup).filter(|_| !self.lab.setup.mirrors.is_empty()) {
+            figures.insert("lag_end".into(), lag as f64);
+        }
+        let counts = self.lab.world.counts();
+        let end = self.now();
+        for band in &mut self.bands {
+            if band.to_ns == band.from_ns {
+                band.to_ns = band.from_ns;
+            }
+        }
+        Record {
+            scenario: self.job.scenario.clone(),
+            title: self.job.title.clone(),
+            seed: self.job.seed,
+            profile: self.job.profile.name().to_owned(),
+            resolved: self.resolved(),
+            verdict,
+            reason,
+            violations,
+            excuses,
+            expectations,
+            marks: self.marks.reached().map(|(name, n)| (name.to_owned(), n)).collect(),
+            guards: self.guard_use(),
+            trace_hash: format!("{:016x}", self.lab.world.trace_hash()),
+            events: counts.events,
+            messages: counts.messages,
+            appends: counts.appends,
+            simulated_s: end.as_secs_f64(),
+            wall_s: 0.0,
+            peak_rss_mb: 0.0,
+            figures,
+            lag: self.meter.lag_percentiles(),
+            curves: self.meter.curves(),
+            bands: self.bands.clone(),
+            story: self.story.lines.clone(),
+            story_omitted: self.story.omitted,
+            repro: String::new(),
+            build: Default::default(),
+            rows: Vec::new(),
+        }
+    }
+
+    fn resolved(&self) -> String {
+        let stage = &self.job.stage;
+        let clusters: Vec<String> = stage
+            .clusters
+            .iter()
+            .map(|(name, c)| format!("{name} {} controller + {} brokers", c.controllers, c.brokers))
+            .collect();
+        let partitions: u64 = stage.topics.values().map(|t| u64::from(t.topics()) * u64::from(t.partitions)).sum();
+        let mirrors: Vec<String> = stage.mirrors.iter().map(|(name, m)| format!("{name} ({} -> {})", m.source, m.on)).collect();
+        format!(
+            "{}; {} topics with {partitions} partitions; mirrors: {}; {} producers, {} consumers; {} steps",
+            clusters.join(", "),
+            stage.topics.values().map(|t| u64::from(t.topics())).sum::<u64>(),
+            if mirrors.is_empty() { "none".to_owned() } else { mirrors.join(", ") },
+            stage.producers.len(),
+            stage.consumers.len(),
+            stage.timeline.len()
+        )
+    }
+
+    fn guard_use(&self) -> GuardUse {
+        let mut all = Guards::default();
+        for node in self.lab.world.nodes() {
+            all.merge_hits(&node.guards);
+        }
+        let set = guards_of(&self.job.stage, self.job.profile);
+        let named = |keep: &dyn Fn(&guards::Row) -> bool| guards::rows().filter(|r| keep(r)).map(|r| r.name.to_owned()).collect();
+        GuardUse {
+            hit: named(&|r| r.kind == Kind::Guard && all.was_hit(r.id)),
+            off: named(&|r| r.kind == Kind::Guard && !set.is_on(r.id)),
+            quirks: named(&|r| r.kind != Kind::Guard && set.is_on(r.id)),
+        }
+    }
+
+    fn expectations(&self) -> Vec<Expectation> {
+        let expect = &self.job.stage.expect;
+        let eye = Eye { world: &self.lab.world, setup: &self.lab.setup, done: &self.over };
+        let mut out = Vec::new();
+        for (topic, state) in &expect.states {
+            let (met, got) = eye.topic_state(topic, state);
+            out.push(Expectation { what: format!("state of {topic}"), expected: state.clone(), got, met });
+        }
+        for (topic, count) in &expect.records {
+            let got = eye.records(topic);
+            let met = got.is_some_and(|n| count.admits(n));
+            let got = got.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
+            out.push(Expectation { what: format!("records of {topic}"), expected: format!("{count:?}"), got, met });
+        }
+        for equal in &expect.equals {
+            let (met, got) = eye.equals(&equal.term, &equal.value);
+            out.push(Expectation { what: equal.term.to_string(), expected: format!("{:?}", equal.value), got, met });
+        }
+        for name in &expect.never_reach {
+            let n = Mark::named(name).map_or(0, |m| self.marks.count(m));
+            out.push(Expectation { what: format!("never {name}"), expected: "0".into(), got: n.to_string(), met: n == 0 });
+        }
+        for (n, step) in self.job.stage.timeline.iter().enumerate() {
+            if matches!(step.trigger, Trigger::When { .. }) && matches!(self.stands[n], Stand::Waiting | Stand::Counting { .. }) {
+                let what = format!("step {} ({})", n + 1, step.action.name());
+                out.push(Expectation { what, expected: "its condition holds".into(), got: "it never did".into(), met: false });
+            }
+        }
+        out
+    }
+
+    fn verdict(&self, violations: &[Violation], expectations: &[Expectation]) -> (Verdict, String) {
+        let expected = &self.job.stage.expect.violation;
+        let wanted = !expected.is_empty() && !self.job.ignore_expect;
+        if let Some(first) = violations.first() {
+            let names = |v: &Violation| expected.contains(&v.id);
+            if wanted {
+                return if violations.iter().any(names) {
+                    (Verdict::Pass, format!("{} broke first, as expected", first.id))
+                } else {
+                    (Verdict::Unmet, format!("{} broke first, not {}", first.id, expected.join(" or ")))
+                };
+            }
+            let verdict = if first.id.starts_with('L') { Verdict::Stall } else { Verdict::Violation };
+            return (verdict, format!("{}: {}", first.id, first.says));
+        }
+        if wanted {
+            return (Verdict::Unmet, format!("nothing broke; {} was expected to", expected.join(" or ")));
+        }
+        if let Some(missing) = self.missing_mark() {
+            return (Verdict::Vacuous, format!("`{missing}` was never reached: the run proved nothing about it"));
+        }
+        match expectations.iter().find(|e| !e.met) {
+            Some(e) => (Verdict::Unmet, format!("{}: expected {}, got {}", e.what, e.expected, e.got)),
+            None => (Verdict::Pass, "every check held".to_owned()),
+        }
+    }
+
+    /// The first mark that the run had to reach and did not: those that the file names, and what any mirror or producer is
+    /// there for.
+    fn missing_mark(&self) -> Option<String> {
+        let stage = &self.job.stage;
+        let named = stage.expect.must_reach.iter().filter_map(|n| Mark::named(n));
+        let mirrors = (!stage.mirrors.is_empty() && !stage.producers.is_empty()).then_some(Mark::Mirrored);
+        let producers = stage.producers.values().any(|p| p.acks != crate::format::types::Acks::None).then_some(Mark::Acked);
+        named.chain(mirrors).chain(producers).find(|m| self.marks.count(*m) == 0).map(|m| m.name().to_owned())
+    }
+}

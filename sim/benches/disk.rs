@@ -1,0 +1,2 @@
+//! How fast events are queued and taken.
+fn main() {}

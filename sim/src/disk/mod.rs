@@ -1,0 +1,29 @@
+//! Disks of simulated nodes: page cache above a durable image, faults, and what a crash leaves of it all.
+//!
+//! Every replica has its bytes on its own disk, and equal content is stored once: a file of the simulated disk is a position
+//! in a shared *lineage* of appends. Read in this order: [`store`] (lineages, forks, what is shared), `tree` (names and their
+//! durability), [`node`] (one node's disk), [`view`] (the disk as a process sees it), [`flush`], [`crash`], [`fault`],
+//! [`inspect`] (the disk as a checker sees it). [`real`] is the same port over a real directory.
+
+pub mod crash;
+pub mod fault;
+pub mod flush;
+pub mod inspect;
+pub mod journal;
+pub mod node;
+pub mod real;
+pub mod store;
+mod tree;
+pub mod view;
+
+pub use crash::{CrashRules, PowerLoss};
+pub use fault::{ErrorRule, Ops};
+pub use flush::{FlushEnd, FlushStart, Ticket};
+pub use inspect::{shared_prefix, Look, Mismatch};
+pub use node::{DiskModel, NodeDisk};
+pub use real::RealDisk;
+pub use store::{LineageId, Store, Sum};
+pub use view::DiskView;
+
+#[cfg(test)]
+mod tests;
