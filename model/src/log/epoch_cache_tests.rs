@@ -18,7 +18,8 @@ fn end(epoch: i32, end: i64) -> EpochEnd {
 
 #[test]
 fn lead_13_end_offset_lookup_table() {
-    let table: &[(&[(i32, i64)], i64, i32, EpochEnd)] = &[
+    type Row = (&'static [(i32, i64)], i64, i32, EpochEnd);
+    let table: &[Row] = &[
         (&[(2, 11)], 14, 2, end(2, 14)),
         (&[(2, 11)], 14, -1, UNDEFINED),
         (&[], 14, -1, UNDEFINED),

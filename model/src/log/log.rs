@@ -6,6 +6,7 @@ use crate::log::epoch_cache::EpochCache;
 use crate::log::producer_state::{AbortedRange, ProducerStates};
 use crate::log::segment::{Segment, SegmentMark};
 use crate::log::snapshot::{encode_epochs, encode_producers, replace_file};
+use crate::log::Overflow;
 use crate::ports::{DirId, Disk, DiskError, FileId, FileName};
 use crate::wire::messages::EpochEnd;
 
@@ -23,14 +24,14 @@ pub struct Log {
     pub(super) producers: ProducerStates,
     pub(super) active: Segment,
     /// Closed segments, oldest first.
-    pub(super) closed: Option<Box<Vec<Segment>>>,
+    pub(super) closed: Overflow<Segment>,
     pub(super) epochs: EpochCache,
     pub(super) start: Offset,
     pub(super) end: Offset,
     pub(super) high_watermark: Offset,
     pub(super) recovery_point: Offset,
     /// Small files that were written and not flushed.
-    pub(super) unflushed: Option<Box<Vec<FileId>>>,
+    pub(super) unflushed: Overflow<FileId>,
     pub(super) dir: DirId,
     /// Counts truncations: a position or flush of an older generation says nothing about this log.
     pub(super) generation: u32,

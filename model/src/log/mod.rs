@@ -30,5 +30,9 @@ pub use producer_state::{AbortedRange, OpenTransaction, ProducerEntry, ProducerS
 pub use read::{ReadError, ReadHint};
 pub use recovery::{LoadFrom, Recovered};
 
+/// A list that most logs do not have: 8 bytes instead of 24 where it is absent, and there are 600,000 logs.
+#[allow(clippy::box_collection)]
+type Overflow<T> = Option<Box<Vec<T>>>;
+
 #[cfg(test)]
 mod tests;

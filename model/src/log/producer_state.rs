@@ -506,7 +506,7 @@ impl ProducerEntry {
         } else {
             increment_sequence(self.last_sequence, 1)
         };
-        if guards.admits(guard::SequenceInOrder, got == expected) {
+        if guards.admits(guard::SequencesConsecutive, got == expected) {
             Ok(())
         } else {
             Err(ProducerRefusal::OutOfOrderSequence { expected, got })

@@ -74,6 +74,7 @@ impl Log {
         policy: &LogPolicy,
     ) -> Result<(Self, Recovered), DiskError> {
         // After an unclean stop the guard refuses to trust the files; off, it trusts them all the same.
+        let from = LoadFrom { start: from.start.max(Offset::ZERO), ..from };
         let trust = guards.admits(guard::UncleanRecoveryScans, from.clean);
         let files = disk.list(dir);
         for name in files.iter().filter(|name| matches!(name, FileName::Temp(_))) {
@@ -121,7 +122,9 @@ impl Log {
             Some(stored) if trust => stored.clone(),
             Some(stored) => {
                 let mut epochs = stored.clone();
-                epochs.truncate_from_end(scan.tail_start.unwrap_or(self.end));
+                // The file is as old as the last flush: above the recovery point it may tell of batches that were cut since.
+                let sure = scan.tail_start.map_or(self.recovery_point, |tail| tail.min(self.recovery_point));
+                epochs.truncate_from_end(sure);
                 for entry in scan.tail.entries() {
                     epochs.assign(entry.epoch, entry.start);
                 }
@@ -224,7 +227,10 @@ impl Scan {
             return true;
         }
         self.recovered.scanned += 1;
+        // 1. The log is cut; the removal of a segment's name is not durable. 2. A newer leader's data fill the file before it,
+        // by chance up to its base. 3. Power fails; the segment is back, contiguous, with its valid CRCs.
         guards.admits(guard::CrcCheckedOnRecovery, batch.crc_valid())
+            && guards.admits(guard::EpochsRiseOnRecovery, batch.leader_epoch() >= self.all.latest())
     }
 
     fn note(&mut self, batch: &BatchView<'_>) {

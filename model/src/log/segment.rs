@@ -3,6 +3,7 @@
 //! The index lives in memory only and is rebuilt at load: it is a fold of the file, so there is nothing to trust.
 
 use crate::ids::Offset;
+use crate::log::Overflow;
 use crate::ports::{Disk, DiskError, FileId};
 use crate::record::{BatchError, BatchView, HeaderView};
 use bytes::{Bytes, BytesMut};
@@ -23,7 +24,7 @@ pub struct Segment {
     pub first_timestamp: i64,
     /// Largest timestamp of all batches, milliseconds; −1 while empty.
     pub max_timestamp: i64,
-    index: Option<Box<Vec<IndexEntry>>>,
+    index: Overflow<IndexEntry>,
     /// The file.
     pub file: FileId,
     /// Bytes of whole batches in it.
@@ -121,7 +122,11 @@ impl Segment {
     #[must_use]
     pub fn ceiling(&self, offset: Offset) -> u32 {
         let Some(index) = &self.index else { return self.size };
-        let at = index.partition_point(|entry| self.base.plus(i64::from(entry.offset)) < offset);
+        let below = |entry: &IndexEntry| self.base.plus(i64::from(entry.offset)) < offset;
+        if index.last().is_some_and(below) {
+            return self.size;
+        }
+        let at = index.partition_point(below);
         index.get(at).map_or(self.size, |entry| entry.pos)
     }
 

@@ -1,0 +1,117 @@
+use super::*;
+use crate::guards::log as guard;
+
+#[test]
+fn rep_26_high_watermark_arithmetic() {
+    let mut rig = Rig::new();
+    for base in 0..3 {
+        rig.follow(&[at(base, 0, 1)], 0).unwrap();
+    }
+    assert_eq!(rig.hw(0), None);
+    assert_eq!(rig.hw(1), Some((0, 1)));
+    assert_eq!(rig.hw(3), Some((1, 3)));
+    rig.follow(&[at(3, 0, 1), at(4, 0, 1), at(5, 0, 1)], 0).unwrap();
+    assert_eq!(rig.bounds(), (0, 3, 6));
+    rig.cut(3);
+    assert_eq!(rig.bounds(), (0, 3, 3));
+    rig.wipe(4);
+    assert_eq!(rig.bounds(), (4, 4, 4));
+
+    let mut rig = Rig::new();
+    rig.follow(&[at(0, 0, 100)], 0).unwrap();
+    let moved: Vec<_> = [99, 99, 100, 100, 101].into_iter().map(|to| rig.hw(to).is_some()).collect();
+    assert_eq!(moved, [true, false, true, false, false]);
+    assert_eq!(rig.bounds(), (0, 100, 100));
+    assert!(rig.guards.was_hit(guard::HighWatermarkWithinLog));
+}
+
+#[test]
+fn r19_the_mutant_leaves_the_high_watermark_below_the_start() {
+    let mut rig = Rig::new();
+    rig.guards.set(guard::HighWatermarkLiftedByReset, false);
+    rig.follow(&[at(0, 0, 3)], 0).unwrap();
+    rig.hw(3);
+    rig.wipe(10);
+    assert_eq!(rig.bounds(), (10, 3, 10));
+}
+
+#[test]
+fn whole_batches_go_and_the_end_is_a_batch_border() {
+    let mut rig = Rig::with(tiny());
+    for base in [0, 4, 8, 12, 20] {
+        rig.follow(&[at(base, base as i32, 4)], 100).unwrap();
+    }
+    assert!(!rig.cut(24) && !rig.cut(100));
+    assert!(rig.cut(22));
+    assert_eq!((rig.log.end().0, rig.epochs().len()), (16, 4), "the gap before the cut batch is gone too");
+    assert!(!rig.cut(16));
+    assert!(rig.cut(9));
+    assert_eq!((rig.bounds(), rig.epochs()), ((0, 0, 8), vec![(0, 0), (4, 4)]));
+    assert!(rig.cut(0));
+    assert_eq!((rig.bounds(), rig.epochs()), ((0, 0, 0), vec![]));
+    rig.follow(&[at(0, 9, 1)], 9).unwrap();
+    assert_eq!(rig.bounds(), (0, 0, 1));
+}
+
+#[test]
+fn ret_10_the_epoch_cache_under_retention_and_truncation() {
+    let mut rig = Rig::with(LogPolicy { retention_ms: 10, ..tiny() });
+    for base in 0..20 {
+        let epoch = if base < 7 { 0 } else { i32::from(base >= 10) + 1 };
+        rig.follow(&[at(base, epoch, 1)], 2).unwrap();
+    }
+    assert_eq!(rig.epochs(), [(0, 0), (1, 7), (2, 10)]);
+    rig.hw(5);
+    assert_eq!(rig.retain(1_000_000), Some(3));
+    assert_eq!(rig.epochs(), [(0, 3), (1, 7), (2, 10)]);
+    for (to, left) in [(20, 3), (11, 3), (10, 2), (3, 0)] {
+        rig.cut(to);
+        assert_eq!((rig.log.end().0, rig.epochs().len()), (to, left));
+    }
+}
+
+#[test]
+fn ret_13_full_reset() {
+    let mut rig = Rig::with(tiny());
+    for n in 0..8 {
+        rig.lead(&Make { producer: 9, sequence: n, ..Make::default() }.build(), 0).unwrap();
+    }
+    assert!(rig.files(is_snapshot) > 0);
+    rig.wipe(1);
+    assert_eq!((rig.bounds(), rig.epochs()), ((1, 1, 1), vec![]));
+    assert!(rig.log.producers().is_empty());
+    assert_eq!((rig.files(is_snapshot), rig.log.segment_count()), (0, 1));
+    assert_eq!(rig.lead(&Make { producer: 9, sequence: 55, ..Make::default() }.build(), 1).unwrap().base, Offset(1));
+}
+
+#[test]
+fn ret_08_gaps_and_producer_state() {
+    // A log whose compaction kept headers but not records: sequences come from the headers.
+    let mut rig = Rig::starting_at(LogPolicy::default(), 23);
+    let batch =
+        |base, sequence, records| Make { base, epoch: 1, producer: 1, sequence, records, ..Make::default() }.build();
+    rig.follow(&[batch(23, 0, 4)], 1).unwrap();
+    rig.follow(&[batch(27, 4, 2)], 1).unwrap();
+    assert_eq!(rig.last_sequence(1), Some(5));
+    rig.cut(27);
+    assert_eq!(rig.last_sequence(1), Some(3));
+}
+
+#[test]
+fn a_cut_rebuilds_producers_from_the_newest_snapshot_below_it() {
+    let mut rig = Rig::with(tiny());
+    for n in 0..9 {
+        rig.lead(&Make { producer: 9, sequence: n, ..Make::default() }.build(), 0).unwrap();
+    }
+    assert_eq!(rig.files(is_snapshot), 2);
+    rig.cut(5);
+    assert_eq!((rig.last_sequence(9), rig.files(is_snapshot)), (Some(4), 1));
+    assert!(rig.lead(&Make { producer: 9, sequence: 4, ..Make::default() }.build(), 0).unwrap().duplicate);
+    rig.lead(&Make { producer: 9, sequence: 5, ..Make::default() }.build(), 0).unwrap();
+    let mut mutant = Rig::new();
+    mutant.guards.set(guard::ProducersCutWithLog, false);
+    mutant.lead(&Make { producer: 9, sequence: 0, ..Make::default() }.build(), 0).unwrap();
+    mutant.cut(0);
+    let lost = mutant.lead(&Make { producer: 9, sequence: 0, ..Make::default() }.build(), 0).unwrap();
+    assert!(lost.duplicate, "acknowledged, and nowhere");
+}
