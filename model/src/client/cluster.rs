@@ -202,10 +202,10 @@ impl<T> Cluster<T> {
         })
     }
 
-    /// Whether a refresh asked for now would be sent now.
+    /// Whether a refresh is wished for, or under way, already.
     #[must_use]
-    pub fn may_refresh(&self, now: Now) -> bool {
-        !self.refresh.in_flight && self.refresh.not_before <= now.mono
+    pub fn is_refresh_wanted(&self) -> bool {
+        self.refresh.in_flight || self.refresh.all || !self.refresh.stale.is_empty()
     }
 
     /// The address of a broker; asks for a refresh if it is not known.

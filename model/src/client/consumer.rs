@@ -477,7 +477,7 @@ impl Consumer {
                 }
             }
         }
-        if !self.homeless.is_empty() && self.cluster.may_refresh(now) {
+        if !self.homeless.is_empty() && !self.cluster.is_refresh_wanted() {
             for &slot in &self.homeless {
                 self.cluster.want_refresh_of(self.slots[slot as usize].partition);
             }

@@ -259,7 +259,7 @@ impl Producer {
         if !self.ids.is_ready() {
             return;
         }
-        if self.cluster.may_refresh(now) {
+        if !self.cluster.is_refresh_wanted() {
             for partition in self.held.homeless() {
                 self.cluster.want_refresh_of(partition);
             }
