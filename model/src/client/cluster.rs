@@ -289,7 +289,7 @@ impl<T> Cluster<T> {
 
     /// Asks for the view again if that is due: the last thing in a run, after all that may have wished for it.
     pub fn ask(&mut self, now: Now, cx: &mut Cx) {
-        if !self.refresh_due().is_some_and(|at| at <= now.mono) {
+        if self.refresh_due().is_none_or(|at| at > now.mono) {
             return;
         }
         let Some(node) = self.any_ready(now, cx) else { return };

@@ -8,8 +8,9 @@ use crate::record::{stamp, BatchBuilder, BatchMeta};
 use crate::trace::Trace;
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
-    EpochAnswer, EpochEnd, FetchPartAnswer, FetchResponse, LeaderHint, ListOffsetsResponse, OffsetAnswer,
-    OffsetCommitResponse, OffsetFetchResponse, OffsetForLeaderEpochResponse,
+    Body, EpochAnswer, EpochEnd, EpochQuestion, FetchPart, FetchPartAnswer, FetchRequest, FetchResponse, LeaderHint,
+    ListOffsetsResponse, OffsetAnswer, OffsetCommitRequest, OffsetCommitResponse, OffsetFetchResponse,
+    OffsetForLeaderEpochResponse,
 };
 use bytes::{Bytes, BytesMut};
 

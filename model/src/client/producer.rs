@@ -179,7 +179,7 @@ impl Producer {
     pub fn run(&mut self, now: Now, _lane: Lane, cx: &mut Cx) {
         self.inbox.begin();
         let mut events = Vec::new();
-        while let Some(input) = self.inbox.next() {
+        while let Some(input) = self.inbox.take() {
             events.extend(self.cluster.on_input(now, input, cx));
         }
         self.cluster.set_quiet(self.is_idle(now));
@@ -350,7 +350,7 @@ impl Producer {
             let load = &self.config.load;
             for n in first..first + u64::from(run.count) {
                 let identity = Identity { producer: self.config.number, sequence: n };
-                let key = (u64::from(number) << 32 | n % u64::from(load.keys.max(1))).to_be_bytes();
+                let key = ((u64::from(number) << 32) | (n % u64::from(load.keys.max(1)))).to_be_bytes();
                 let key = (load.keys > 0).then_some(&key[..]);
                 builder.push_identity(now.wall_ms, key, identity, load.record_bytes as usize);
             }
