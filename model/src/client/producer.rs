@@ -228,7 +228,7 @@ impl Producer {
     // ------------------------------------------------------------------------------------------------------ the load
 
     fn generate(&mut self, now: Now, cx: &mut Cx) {
-        if self.next_tick.is_none_or(|at| at > now.mono) {
+        if self.next_tick.is_none_or(|at| at > now.mono) || matches!(self.ids.state, IdState::Refused(_)) {
             return;
         }
         let room = self.buffer_max.saturating_sub(self.held.held());
