@@ -154,7 +154,7 @@ impl Admin {
     pub fn run(&mut self, now: Now, _lane: Lane, cx: &mut Cx) {
         self.inbox.begin();
         let mut events = Vec::new();
-        while let Some(input) = self.inbox.next() {
+        while let Some(input) = self.inbox.take() {
             let source = self.source.as_mut().filter(|s| is_of(s, &input));
             let cluster = source.unwrap_or(&mut self.own);
             events.extend(cluster.on_input(now, input, cx));

@@ -202,10 +202,10 @@ impl<T> Cluster<T> {
         })
     }
 
-    /// Whether a refresh asked for now would be sent now.
+    /// Whether a refresh is wished for, or under way, already.
     #[must_use]
-    pub fn may_refresh(&self, now: Now) -> bool {
-        !self.refresh.in_flight && self.refresh.not_before <= now.mono
+    pub fn is_refresh_wanted(&self) -> bool {
+        self.refresh.in_flight || self.refresh.all || !self.refresh.stale.is_empty()
     }
 
     /// The address of a broker; asks for a refresh if it is not known.
@@ -289,7 +289,7 @@ impl<T> Cluster<T> {
 
     /// Asks for the view again if that is due: the last thing in a run, after all that may have wished for it.
     pub fn ask(&mut self, now: Now, cx: &mut Cx) {
-        if !self.refresh_due().is_some_and(|at| at <= now.mono) {
+        if self.refresh_due().is_none_or(|at| at > now.mono) {
             return;
         }
         let Some(node) = self.any_ready(now, cx) else { return };

@@ -289,7 +289,7 @@ impl<T> Channels<T> {
         let mut lost = Vec::new();
         for at in 0..self.peers.len() as u32 {
             let peer = &self.peers[at as usize];
-            if !Self::deadline_of(peer).is_some_and(|d| d <= now.mono) {
+            if Self::deadline_of(peer).is_none_or(|d| d > now.mono) {
                 continue;
             }
             if let Link::Open { conn } | Link::Opening { conn, .. } = peer.link {

@@ -8,8 +8,9 @@ use crate::record::{stamp, BatchBuilder, BatchMeta};
 use crate::trace::Trace;
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
-    EpochAnswer, EpochEnd, FetchPartAnswer, FetchResponse, LeaderHint, ListOffsetsResponse, OffsetAnswer,
-    OffsetCommitResponse, OffsetFetchResponse, OffsetForLeaderEpochResponse,
+    Body, EpochAnswer, EpochEnd, EpochQuestion, FetchPart, FetchPartAnswer, FetchRequest, FetchResponse, LeaderHint,
+    ListOffsetsResponse, OffsetAnswer, OffsetCommitRequest, OffsetCommitResponse, OffsetFetchResponse,
+    OffsetForLeaderEpochResponse,
 };
 use bytes::{Bytes, BytesMut};
 
@@ -119,13 +120,41 @@ fn moved(from: i64, to: i64) -> Trace {
     Trace::PositionReset { partition: PartitionIx(0), consumer: 9, from: Offset(from), to: Offset(to) }
 }
 
-/// A consumer that read 0..10 of epoch 4 from broker 1 and has its next fetch out.
+/// The next question for the end of an epoch; other requests before it are dropped.
+fn question(bench: &mut Bench<Consumer>) -> Request {
+    loop {
+        let request = bench.request();
+        if matches!(request.message.body, Body::OffsetForLeaderEpochRequest(_)) {
+            return request;
+        }
+    }
+}
+
+/// Nothing new for a fetch.
+fn idle(bench: &mut Bench<Consumer>, fetch: &Request) {
+    bench.answer(fetch, FetchResponse { session_id: 50, ..FetchResponse::default() });
+}
+
+/// The metadata says otherwise from now on, and the consumer asks for it.
+fn refresh(bench: &mut Bench<Consumer>, leaders: &[(i32, i32)]) {
+    bench.metadata = metadata(leaders);
+    bench.act(|c, _, cx| {
+        c.cluster.want_refresh();
+        c.inbox.wake(cx);
+    });
+    bench.pass_ms(150);
+}
+
+/// A consumer that read 0..10 of epoch 4 from broker 1 and has its next fetch out. It is connected to broker 3 too.
 fn reading(guards: Guards, config: ConsumerConfig) -> (Bench<Consumer>, Request) {
     let mut bench = bench_with(guards, config, &[(1, 4)]);
     assert_eq!(offsets(&mut bench, 0, 4), EARLIEST);
     let request = bench.request();
     bench.answer(&request, data(50, 0, 0, &[batch(0, 10, 4)]));
     bench.take_trace();
+    bench.act(|c, now, cx| {
+        c.cluster.channels.ensure(now, node_of(3), cx);
+    });
     let next = bench.request();
     assert_eq!(asks(&next), (50, 1, vec![(0, 0, 10, 4)], vec![]));
     (bench, next)
@@ -185,7 +214,7 @@ fn a_position_within_its_epoch_is_good_and_read_on_from() {
     bench.metadata = metadata(&[(2, 5)]);
     bench.answer(&fetching, failing(50, part(0, 0, ErrorCode::FencedLeaderEpoch)));
     bench.pass_ms(150);
-    let question = bench.request();
+    let question = question(&mut bench);
     epoch_end(&mut bench, &question, 4, 12);
     assert_eq!(asks(&bench.request()).2, [(0, 0, 10, 5)]);
     assert!(bench.take_trace().is_empty());
@@ -197,7 +226,7 @@ fn an_epoch_that_the_leader_does_not_know_means_reset() {
     bench.metadata = metadata(&[(2, 5)]);
     bench.cut(node_of(1));
     bench.pass_ms(300);
-    let question = bench.request();
+    let question = question(&mut bench);
     epoch_end(&mut bench, &question, -1, -1);
     assert_eq!(offsets(&mut bench, 2, 5), EARLIEST);
     assert_eq!(bench.take_trace(), [moved(10, 2)]);
@@ -211,7 +240,8 @@ fn without_the_guard_reading_goes_on_unchecked() {
     bench.metadata = metadata(&[(2, 5)]);
     bench.cut(node_of(1));
     bench.pass_ms(300);
-    assert_eq!(asks(&bench.request()).2, [(0, 0, 10, 5)]);
+    let last = bench.requests.pop_back().unwrap();
+    assert_eq!((last.node, asks(&last).2), (node_of(2), vec![(0, 0, 10, 5)]));
     assert!(bench.around.guards.was_hit(client::ConsumerValidatesEpoch));
 }
 
@@ -238,16 +268,11 @@ fn without_a_reset_policy_a_truncation_ends_the_partition() {
 #[test]
 fn an_answer_from_before_a_jump_is_ignored() {
     let (mut bench, fetching) = reading(Guards::default(), config());
-    // Between question and answer the leadership changes by metadata (asked for because broker 3 went away).
-    bench.metadata = metadata(&[(1, 5)]);
-    bench.act(|c, now, cx| {
-        c.cluster.want_refresh();
-        c.inbox.wake(cx);
-        let _ = now;
-    });
-    bench.pass_ms(150);
-    let question = bench.request();
+    // While the fetch is out the epoch changes; its answer comes before the one to the question behind it.
+    refresh(&mut bench, &[(1, 5)]);
+    let question = question(&mut bench);
     epoch_end(&mut bench, &question, 4, 7);
+    assert!(bench.take_trace().is_empty());
     bench.answer(&fetching, data(50, 0, 0, &[batch(10, 5, 4)]));
     assert_eq!(bench.take_trace(), [moved(10, 7)]);
     // The old place is forgotten, the position told anew.
@@ -297,9 +322,11 @@ fn positions_are_committed_periodically_and_a_broker_that_is_no_coordinator_is_l
     let mut config = config();
     config.group = Some("g".into());
     config.commit_interval = Some(Nanos::from_secs(5));
-    let (mut bench, _) = reading(Guards::default(), config);
+    let (mut bench, fetching) = reading(Guards::default(), config);
     bench.pass_ms(5_000);
     let commit = bench.request();
+    idle(&mut bench, &fetching);
+    bench.request();
     let expected = OffsetCommitRequest { group: "g".into(), parts: vec![(PartitionIx(0), Offset(10), LeaderEpoch(4))] };
     assert_eq!((commit.node, &commit.message.body), (node_of(1), &expected.clone().into()));
     bench.answer(&commit, OffsetCommitResponse { parts: vec![(PartitionIx(0), ErrorCode::NotCoordinator)] });
@@ -317,18 +344,18 @@ fn positions_are_committed_periodically_and_a_broker_that_is_no_coordinator_is_l
 fn ends_are_told_only_in_the_leadership_they_were_asked_in() {
     let mut config = config();
     config.list_ends_interval = Some(Nanos::from_secs(1));
-    let (mut bench, _) = reading(Guards::default(), config);
+    let (mut bench, fetching) = reading(Guards::default(), config);
+    idle(&mut bench, &fetching);
+    let fetching = bench.request();
     bench.pass_ms(1_000);
+    idle(&mut bench, &fetching);
     assert_eq!(offsets(&mut bench, 33, 4), LATEST);
     assert_eq!(bench.take_trace(), [Trace::ToldEnd { partition: PartitionIx(0), client: 9, end: Offset(33) }]);
+    let fetching = bench.request();
     bench.pass_ms(1_000);
     let late = bench.request();
-    bench.metadata = metadata(&[(2, 5)]);
-    bench.act(|c, _, cx| {
-        c.cluster.want_refresh();
-        c.inbox.wake(cx);
-    });
-    bench.pass_ms(150);
+    idle(&mut bench, &fetching);
+    refresh(&mut bench, &[(2, 5)]);
     let answer = OffsetAnswer {
         partition: PartitionIx(0),
         error: ErrorCode::None,

@@ -34,7 +34,7 @@ impl Inbox {
         self.woken = false;
     }
     /// The next input of this run.
-    pub fn next(&mut self) -> Option<Input> {
+    pub fn take(&mut self) -> Option<Input> {
         self.queue.pop_front()
     }
 }

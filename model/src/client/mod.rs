@@ -2,7 +2,7 @@
 //! because what a client does while a cluster misbehaves is half of what the cluster promises.
 //!
 //! Read in this order: [`connections`], [`metadata`], [`cluster`] (shared by all); [`generator`], [`accumulator`],
-//! [`idempotence`], [`producer`], `verdicts`; [`sessions`], [`delivery`], [`consumer`], `answers`; [`commands`], [`admin`].
+//! [`idempotence`], [`producer`], `verdicts`; [`sessions`], [`delivery`], [`consumer`], `questions`, `answers`; [`commands`], [`admin`].
 
 pub mod accumulator;
 pub mod admin;
@@ -18,6 +18,7 @@ pub mod idempotence;
 pub mod latency;
 pub mod metadata;
 pub mod producer;
+mod questions;
 pub mod read_hash;
 pub mod sessions;
 #[cfg(test)]

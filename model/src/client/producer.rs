@@ -179,7 +179,7 @@ impl Producer {
     pub fn run(&mut self, now: Now, _lane: Lane, cx: &mut Cx) {
         self.inbox.begin();
         let mut events = Vec::new();
-        while let Some(input) = self.inbox.next() {
+        while let Some(input) = self.inbox.take() {
             events.extend(self.cluster.on_input(now, input, cx));
         }
         self.cluster.set_quiet(self.is_idle(now));
@@ -228,7 +228,7 @@ impl Producer {
     // ------------------------------------------------------------------------------------------------------ the load
 
     fn generate(&mut self, now: Now, cx: &mut Cx) {
-        if self.next_tick.is_none_or(|at| at > now.mono) {
+        if self.next_tick.is_none_or(|at| at > now.mono) || matches!(self.ids.state, IdState::Refused(_)) {
             return;
         }
         let room = self.buffer_max.saturating_sub(self.held.held());
@@ -259,7 +259,7 @@ impl Producer {
         if !self.ids.is_ready() {
             return;
         }
-        if self.cluster.may_refresh(now) {
+        if !self.cluster.is_refresh_wanted() {
             for partition in self.held.homeless() {
                 self.cluster.want_refresh_of(partition);
             }
@@ -350,7 +350,7 @@ impl Producer {
             let load = &self.config.load;
             for n in first..first + u64::from(run.count) {
                 let identity = Identity { producer: self.config.number, sequence: n };
-                let key = (u64::from(number) << 32 | n % u64::from(load.keys.max(1))).to_be_bytes();
+                let key = ((u64::from(number) << 32) | (n % u64::from(load.keys.max(1)))).to_be_bytes();
                 let key = (load.keys > 0).then_some(&key[..]);
                 builder.push_identity(now.wall_ms, key, identity, load.record_bytes as usize);
             }

@@ -401,3 +401,32 @@ fn keys_name_partition_and_key_number() {
     let keys: Vec<_> = batch.records().map(|r| r.unwrap().key.unwrap().to_vec()).collect();
     assert_eq!(keys, [0u64.to_be_bytes(), 1u64.to_be_bytes()]);
 }
+
+#[test]
+fn a_producer_that_gets_no_id_for_good_refuses_what_waits_and_rests() {
+    let guards = Guards::default();
+    let mut bench = Bench::with_guards(guards, metadata(&[(-1, 0)]), |now, cx| Producer::boot(config(), now, cx));
+    bench.pass_ms(30);
+    let refused = ProducePartAnswer {
+        partition: PartitionIx(0),
+        error: ErrorCode::ClusterAuthorizationFailed,
+        base: Offset(-1),
+        log_start: Offset(-1),
+        current_leader: None,
+    };
+    bench.metadata = metadata(&[(1, 1)]);
+    bench.pass_ms(1_000);
+    let request = bench.request();
+    bench.answer(&request, ProduceResponse { topic_groups: 1, parts: vec![refused] });
+    let counts = bench.process.counts();
+    assert_eq!(
+        (counts.sent, bench.process.open_records()),
+        (counts.nacked + counts.undecided, counts.sent - counts.nacked)
+    );
+    bench.cut(node_of(1));
+    bench.pass(Nanos::from_secs(600));
+    let counts = bench.process.counts();
+    assert_eq!((counts.sent, counts.acked), (counts.nacked + counts.undecided, 0));
+    assert!(bench.process.is_idle(bench.around.now()));
+    assert_eq!((bench.timers(), bench.requests.len()), (0, 0));
+}

@@ -91,7 +91,7 @@ impl Session {
     }
 
     /// The next request.
-    pub fn next(&mut self) -> NextFetch {
+    pub fn next_fetch(&mut self) -> NextFetch {
         if self.epoch == FULL {
             // A full fetch lists every member, and the broker starts from nothing: there is nobody to forget.
             for place in 0..self.members.len() as u32 {
@@ -146,16 +146,16 @@ mod tests {
     fn only_changes_are_told_and_a_place_is_not_given_twice_in_one_request() {
         let mut s = Session::default();
         let (a, b) = (s.add(10), s.add(11));
-        assert_eq!(s.next(), NextFetch { id: 0, epoch: 0, parts: vec![(a, 10), (b, 11)], forgotten: vec![] });
+        assert_eq!(s.next_fetch(), NextFetch { id: 0, epoch: 0, parts: vec![(a, 10), (b, 11)], forgotten: vec![] });
         s.answered(7);
-        assert_eq!(s.next(), NextFetch { id: 7, epoch: 1, parts: vec![], forgotten: vec![] });
+        assert_eq!(s.next_fetch(), NextFetch { id: 7, epoch: 1, parts: vec![], forgotten: vec![] });
         s.answered(7);
         s.touch(b);
         s.touch(b);
         s.remove(a);
         let c = s.add(12);
         assert_ne!(c, a);
-        assert_eq!(s.next(), NextFetch { id: 7, epoch: 2, parts: vec![(b, 11), (c, 12)], forgotten: vec![a] });
+        assert_eq!(s.next_fetch(), NextFetch { id: 7, epoch: 2, parts: vec![(b, 11), (c, 12)], forgotten: vec![a] });
         assert_eq!(s.add(13), a);
         assert_eq!((s.slot(a), s.len()), (Some(13), 3));
     }
@@ -165,13 +165,13 @@ mod tests {
         let mut s = Session::default();
         s.add(1);
         s.add(2);
-        s.next();
+        s.next_fetch();
         s.answered(5);
         s.unknown();
-        assert_eq!(s.next(), NextFetch { id: 0, epoch: 0, parts: vec![(0, 1), (1, 2)], forgotten: vec![] });
+        assert_eq!(s.next_fetch(), NextFetch { id: 0, epoch: 0, parts: vec![(0, 1), (1, 2)], forgotten: vec![] });
         s.answered(6);
         s.restart();
-        let next = s.next();
+        let next = s.next_fetch();
         assert_eq!((next.id, next.epoch, next.parts.len()), (6, 0, 2));
     }
 

@@ -120,6 +120,8 @@ pub struct Bench<P> {
     pub metadata_requests: usize,
     pub producer_id: i64,
     timers: BTreeSet<Nanos>,
+    /// By connection: what was sent and is not answered, in order, with answers that wait for earlier ones.
+    open: BTreeMap<ConnId, VecDeque<(u32, Option<Body>)>>,
     pub requests: VecDeque<Request>,
     pub trace: Vec<Trace>,
 }
@@ -144,6 +146,7 @@ impl<P: Process> Bench<P> {
             metadata_requests: 0,
             producer_id: 70,
             timers: BTreeSet::new(),
+            open: BTreeMap::new(),
             requests: VecDeque::new(),
             trace: Vec::new(),
         };
@@ -202,24 +205,38 @@ impl<P: Process> Bench<P> {
     fn on_send(&mut self, conn: ConnId, message: Message) {
         let node = self.conns[&conn];
         let correlation = message.correlation;
-        let body: Body = match &message.body {
+        let oneway = matches!(&message.body, Body::ProduceRequest(p) if p.acks == 0);
+        let body: Option<Body> = match &message.body {
             Body::MetadataRequest(_) => {
                 self.metadata_requests += 1;
-                self.metadata_of.get(&node).unwrap_or(&self.metadata).clone().into()
+                Some(self.metadata_of.get(&node).unwrap_or(&self.metadata).clone().into())
             }
             Body::InitProducerIdRequest(_) => {
                 self.producer_id += 1;
                 let producer = ProducerId(self.producer_id);
-                InitProducerIdResponse { error: Default::default(), producer, epoch: ProducerEpoch(0) }.into()
+                Some(InitProducerIdResponse { error: Default::default(), producer, epoch: ProducerEpoch(0) }.into())
             }
             _ => {
                 self.requests.push_back(Request { node, conn, message });
-                return;
+                None
             }
         };
-        let process = &mut self.process;
-        let message = Message { correlation, body };
-        self.around.with(|now, cx| process.accept(now, Input::Message { conn, message }, cx));
+        if !oneway {
+            self.open.entry(conn).or_default().push_back((correlation, body));
+            self.flush(conn);
+        }
+    }
+
+    /// Brokers answer the requests of one connection in order.
+    fn flush(&mut self, conn: ConnId) {
+        let Some(open) = self.open.get_mut(&conn) else { return };
+        while let Some((correlation, Some(_))) = open.front() {
+            let correlation = *correlation;
+            let body = open.pop_front().and_then(|o| o.1).unwrap();
+            let input = Input::Message { conn, message: Message { correlation, body } };
+            let process = &mut self.process;
+            self.around.with(|now, cx| process.accept(now, input, cx));
+        }
     }
 
     /// The oldest request that waits.
@@ -227,9 +244,17 @@ impl<P: Process> Bench<P> {
         self.requests.pop_front().expect("no request waits")
     }
 
+    /// Answers a request, once those before it on its connection are answered.
     pub fn answer(&mut self, to: &Request, body: impl Into<Body>) {
-        let message = Message { correlation: to.message.correlation, body: body.into() };
-        self.feed(Input::Message { conn: to.conn, message });
+        let open = self.open.get_mut(&to.conn).into_iter().flatten();
+        for (correlation, answer) in open {
+            if *correlation == to.message.correlation && answer.is_none() {
+                *answer = Some(body.into());
+                break;
+            }
+        }
+        self.flush(to.conn);
+        self.settle();
     }
 
     /// Resets all connections to a node.
@@ -237,6 +262,7 @@ impl<P: Process> Bench<P> {
         let conns: Vec<ConnId> = self.conns.iter().filter(|c| *c.1 == node).map(|c| *c.0).collect();
         for conn in conns {
             self.conns.remove(&conn);
+            self.open.remove(&conn);
             self.requests.retain(|r| r.conn != conn);
             self.feed(Input::Closed { conn, why: CloseReason::Reset });
         }

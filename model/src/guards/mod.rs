@@ -38,7 +38,7 @@ pub struct Row {
 /// Declares one room's rows. `base` is the room's first bit (64 each).
 macro_rules! registry {
     (base $base:literal; $( $kind:ident $($version:literal)? $name:ident : $says:literal, $source:literal, [$($breaks:literal),+]; )*) => {
-        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms, clippy::enum_variant_names)]
         #[repr(u16)]
         enum Order { $( $name ),* , End }
         $(
