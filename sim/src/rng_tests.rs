@@ -15,11 +15,12 @@ fn the_same_on_every_machine() {
         }))
         .collect();
     assert_eq!(drawn, GOLDEN_DELAYS);
-    assert_eq!(join(join(1, 2), 3), 0);
+    assert_eq!(join(join(1, 2), 3), 4_912_160_498_862_707_491);
 }
 
-const GOLDEN_DRAWS: [u64; 4] = [0; 4];
-const GOLDEN_DELAYS: [u64; 6] = [0; 6];
+const GOLDEN_DRAWS: [u64; 4] =
+    [382_719_644_142_283_533, 17_940_002_289_465_864_326, 4_679_945_415_111_374_559, 9_031_522_649_058_010_514];
+const GOLDEN_DELAYS: [u64; 6] = [261_586, 535_954, 3_380_780, 2_227_299, 103_981, 2_407];
 
 #[test]
 fn removing_one_stream_leaves_the_others_alone() {

@@ -32,16 +32,7 @@ pub struct CrashRules {
 
 impl Default for CrashRules {
     fn default() -> Self {
-        Self {
-            lost: 6,
-            kept: 4,
-            border: 4,
-            torn: 4,
-            garbage: 1,
-            hole: 1,
-            truncation_undone: 0.5,
-            names: [2, 1, 1],
-        }
+        Self { lost: 6, kept: 4, border: 4, torn: 4, garbage: 1, hole: 1, truncation_undone: 0.5, names: [2, 1, 1] }
     }
 }
 
@@ -124,6 +115,7 @@ impl NodeDisk {
 
     /// Names in a directory: the first ones of its changes are there.
     fn lose_names(&mut self, store: &mut Store, dir: u32, rules: &CrashRules, loss: &mut PowerLoss) {
+        self.tree.dirs[dir as usize].write_down();
         let changes = self.tree.dirs[dir as usize].unflushed.as_ref().map_or(0, |u| u.changes.len());
         if changes == 0 {
             return;

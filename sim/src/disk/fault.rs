@@ -112,7 +112,11 @@ impl NodeDisk {
 
     #[inline]
     pub(crate) fn may_fail(&self, op: Ops, file: Option<FileId>) -> Result<(), DiskError> {
-        if self.faults.armed() && self.fails(op, file) { Err(DiskError::Io) } else { Ok(()) }
+        if self.faults.armed() && self.fails(op, file) {
+            Err(DiskError::Io)
+        } else {
+            Ok(())
+        }
     }
 
     #[cold]
@@ -139,16 +143,18 @@ impl NodeDisk {
         let Some(f) = self.files.get_mut(file.0).filter(|f| f.flags & LINKED != 0 && pos < f.durable) else {
             return false;
         };
-        store.rewrite(&mut f.image, pos, pos + 1, |bytes| bytes.iter_mut().for_each(|b| *b ^= 1 << (bit & 7)));
+        // The same place of the device also backs what a power loss may bring back.
+        let undo = self.extras.get_mut(&file.0).and_then(|extra| extra.undo.as_mut());
+        for image in std::iter::once(&mut f.image).chain(undo).chain(self.flushes.images_of(file.0)) {
+            store.rewrite(image, pos, pos + 1, |bytes| bytes.iter_mut().for_each(|b| *b ^= 1 << (bit & 7)));
+        }
         true
     }
 
     /// Flips one drawn bit of a drawn log segment; returns where. Walks all files: meant for the rare fault.
     pub fn rot_somewhere(&mut self, store: &mut Store, ordinal: u64) -> Option<(FileId, u64)> {
         let mut draw = self.seed.stream(Concern::DiskRot, u64::from(self.node.0), ordinal);
-        let segment = |id: u32, dir: u32| {
-            matches!(self.tree.name_of(dir, FileId(id)), Some((_, FileName::Segment(_))))
-        };
+        let segment = |id: u32, dir: u32| matches!(self.tree.name_of(dir, FileId(id)), Some((_, FileName::Segment(_))));
         let mut candidates: Vec<(u32, u64)> =
             self.files.iter().filter(|(_, f)| f.flags & LINKED != 0).map(|(id, f)| (id, f.durable)).collect();
         candidates.retain(|(id, durable)| *durable > 0 && self.files.get(*id).is_some_and(|f| segment(*id, f.dir)));

@@ -108,9 +108,16 @@ impl Flushes {
         if stalled {
             return None;
         }
-        self.device_free =
-            self.device_free.max(now) + DiskModel::transfer(pending.bytes, model.write_ps_per_byte);
+        self.device_free = self.device_free.max(now) + DiskModel::transfer(pending.bytes, model.write_ps_per_byte);
         Some(self.device_free + pending.latency)
+    }
+
+    /// What flushes of one file have seen.
+    pub(crate) fn images_of(&mut self, file: u32) -> impl Iterator<Item = &mut Image> + '_ {
+        self.pending.values_mut().filter_map(move |p| match &mut p.target {
+            Target::File { id, image, .. } if *id == file => Some(image),
+            _ => None,
+        })
     }
 
     pub(crate) fn images(&self) -> impl Iterator<Item = Image> + '_ {
@@ -125,8 +132,7 @@ impl NodeDisk {
     /// A process asks to flush a file.
     pub fn begin_flush(&mut self, store: &mut Store, file: FileId, token: FlushToken, now: Nanos) -> FlushStart {
         let Some(f) = self.linked(file).copied() else { return self.begin(Target::Gone, token, 0, Nanos(0), now) };
-        let target =
-            Target::File { id: file.0, image: store.dup(f.image), low: f.image.len, overtaken: false };
+        let target = Target::File { id: file.0, image: store.dup(f.image), low: f.image.len, overtaken: false };
         let mut draw = self.file_stream(Concern::DiskFlush, file.0, f.image.len);
         let latency = draw.heavy_tailed(self.model.flush_latency, 1.5, self.model.flush_latency_max);
         self.begin(target, token, f.image.len - f.durable, latency, now)
@@ -137,6 +143,7 @@ impl NodeDisk {
         if self.tree.get(dir).is_none() {
             return self.begin(Target::Gone, token, 0, Nanos(0), now);
         }
+        self.tree.dirs[dir.0 as usize].write_down();
         let upto = self.changes + 1;
         let mut draw = self.dir_stream(Concern::DiskFlush, dir.0, upto);
         let latency = draw.heavy_tailed(self.model.flush_latency, 1.5, self.model.flush_latency_max);

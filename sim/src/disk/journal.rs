@@ -11,7 +11,7 @@ use super::tree::{Entries, Unflushed};
 #[derive(Clone, Debug)]
 enum Undo {
     File { id: u32, file: File, extra: Option<Extra> },
-    Dir { dir: u32, entries: Entries, unflushed: Option<Box<Unflushed>> },
+    Dir { dir: u32, entries: Entries, unflushed: Option<Box<Unflushed>>, fresh: bool },
     Tree { dir: u32, made: bool },
 }
 
@@ -86,12 +86,13 @@ impl NodeDisk {
                     *f = File { flags: file.flags | dirty, ..file };
                 }
             }
-            Undo::Dir { dir, entries, unflushed } => {
+            Undo::Dir { dir, entries, unflushed, fresh } => {
                 let d = &mut self.tree.dirs[dir as usize];
                 let mut known: Vec<u32> = d.entries.iter().map(|e| e.file).collect();
                 known.extend(d.unflushed.iter().flat_map(|u| u.files()));
                 d.entries = entries;
                 d.unflushed = unflushed;
+                d.fresh = fresh;
                 known.sort_unstable();
                 known.dedup();
                 self.free_unknown(store, dir, known);
@@ -128,6 +129,7 @@ impl NodeDisk {
     pub(crate) fn journal_dir(&mut self, dir: u32) {
         let Some(journal) = &mut self.journal else { return };
         let d = &self.tree.dirs[dir as usize];
-        journal.undos.push(Undo::Dir { dir, entries: d.entries.clone(), unflushed: d.unflushed.clone() });
+        let (entries, unflushed, fresh) = (d.entries.clone(), d.unflushed.clone(), d.fresh);
+        journal.undos.push(Undo::Dir { dir, entries, unflushed, fresh });
     }
 }

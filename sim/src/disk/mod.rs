@@ -25,5 +25,13 @@ pub use real::RealDisk;
 pub use store::{LineageId, Store, Sum};
 pub use view::DiskView;
 
+/// Pushes onto a long-lived vector that must not be half empty: it grows by an eighth.
+fn push_tight<T>(items: &mut Vec<T>, item: T) {
+    if items.len() == items.capacity() {
+        items.reserve_exact(items.len() / 8 + 2);
+    }
+    items.push(item);
+}
+
 #[cfg(test)]
 mod tests;

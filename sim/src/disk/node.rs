@@ -52,7 +52,10 @@ impl DiskModel {
     /// Picoseconds per byte at a rate in bytes per second.
     #[must_use]
     pub const fn ps_per_byte(bytes_per_s: u64) -> u64 {
-        if bytes_per_s == 0 { u64::MAX } else { 1_000_000_000_000 / bytes_per_s }
+        match 1_000_000_000_000_u64.checked_div(bytes_per_s) {
+            Some(ps) => ps,
+            None => u64::MAX,
+        }
     }
 
     /// What moving `bytes` takes.
@@ -111,10 +114,16 @@ impl Extra {
 
 const PAGE: usize = 64;
 
+#[derive(Clone, Debug)]
+struct Page {
+    live: u32,
+    files: [File; PAGE],
+}
+
 /// Files by id. Ids are never reused, so pages whose files are all gone are given back.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Files {
-    pages: Vec<Option<Box<(u32, [File; PAGE])>>>,
+    pages: Vec<Option<Box<Page>>>,
     next: u32,
 }
 
@@ -122,12 +131,12 @@ impl Files {
     #[inline]
     pub(crate) fn get(&self, id: u32) -> Option<&File> {
         let page = self.pages.get(id as usize / PAGE)?.as_ref()?;
-        Some(&page.1[id as usize % PAGE]).filter(|f| f.flags & LIVE != 0)
+        Some(&page.files[id as usize % PAGE]).filter(|f| f.flags & LIVE != 0)
     }
     #[inline]
     pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut File> {
         let page = self.pages.get_mut(id as usize / PAGE)?.as_mut()?;
-        Some(&mut page.1[id as usize % PAGE]).filter(|f| f.flags & LIVE != 0)
+        Some(&mut page.files[id as usize % PAGE]).filter(|f| f.flags & LIVE != 0)
     }
     fn add(&mut self, file: File) -> u32 {
         let id = self.next;
@@ -135,32 +144,37 @@ impl Files {
         if id as usize / PAGE >= self.pages.len() {
             self.pages.push(None);
         }
-        let page = self.pages[id as usize / PAGE].get_or_insert_with(|| Box::new((0, [File::DEAD; PAGE])));
-        page.0 += 1;
-        page.1[id as usize % PAGE] = file;
+        let page =
+            self.pages[id as usize / PAGE].get_or_insert_with(|| Box::new(Page { live: 0, files: [File::DEAD; PAGE] }));
+        page.live += 1;
+        page.files[id as usize % PAGE] = file;
         id
     }
     fn remove(&mut self, id: u32) -> Option<File> {
         let slot = self.pages.get_mut(id as usize / PAGE)?;
         let page = slot.as_mut()?;
-        let file = std::mem::replace(&mut page.1[id as usize % PAGE], File::DEAD);
+        let file = std::mem::replace(&mut page.files[id as usize % PAGE], File::DEAD);
         if file.flags & LIVE == 0 {
             return None;
         }
-        page.0 -= 1;
+        page.live -= 1;
         // The newest page is still being filled.
-        if page.0 == 0 && self.next as usize / PAGE > id as usize / PAGE {
+        if page.live == 0 && self.next as usize / PAGE > id as usize / PAGE {
             *slot = None;
         }
         Some(file)
     }
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &File)> + '_ {
         self.pages.iter().enumerate().filter_map(|(n, page)| Some((n, page.as_ref()?))).flat_map(|(n, page)| {
-            page.1.iter().enumerate().map(move |(i, f)| ((n * PAGE + i) as u32, f)).filter(|(_, f)| f.flags & LIVE != 0)
+            page.files
+                .iter()
+                .enumerate()
+                .map(move |(i, f)| ((n * PAGE + i) as u32, f))
+                .filter(|(_, f)| f.flags & LIVE != 0)
         })
     }
     fn heap_bytes(&self) -> usize {
-        self.pages.capacity() * 8 + self.pages.iter().flatten().count() * size_of::<(u32, [File; PAGE])>()
+        self.pages.capacity() * 8 + self.pages.iter().flatten().count() * size_of::<Page>()
     }
 }
 
@@ -299,7 +313,13 @@ impl NodeDisk {
         d.entries.get(Key::of(name)).map(FileId).ok_or(DiskError::NotFound)
     }
 
-    pub(crate) fn rename(&mut self, store: &mut Store, dir: DirId, file: FileId, to: FileName) -> Result<(), DiskError> {
+    pub(crate) fn rename(
+        &mut self,
+        store: &mut Store,
+        dir: DirId,
+        file: FileId,
+        to: FileName,
+    ) -> Result<(), DiskError> {
         self.may_fail(Ops::NAMES, Some(file))?;
         let from = self.tree.get(dir).and_then(|d| d.entries.key_of(file.0)).ok_or(DiskError::NotFound)?;
         let key = Key::of(to);
@@ -375,7 +395,8 @@ impl NodeDisk {
 
     #[inline]
     pub(crate) fn append(&mut self, store: &mut Store, file: FileId, bytes: Bytes) -> Result<u64, DiskError> {
-        if self.faults.armed() || self.used.saturating_add(bytes.len() as u64) > self.capacity || self.journal.is_some() {
+        if self.faults.armed() || self.used.saturating_add(bytes.len() as u64) > self.capacity || self.journal.is_some()
+        {
             self.append_slowly(store, file, bytes)
         } else {
             self.append_now(store, file, bytes)

@@ -102,12 +102,7 @@ impl RealDisk {
     /// What the machine says.
     pub fn open(root: &Path) -> Result<Self, DiskError> {
         fs::create_dir_all(root).map_err(|e| told(&e))?;
-        Ok(Self {
-            root: root.to_owned(),
-            dirs: vec![Some(DirName::Root)],
-            files: Vec::new(),
-            ids: BTreeMap::new(),
-        })
+        Ok(Self { root: root.to_owned(), dirs: vec![Some(DirName::Root)], files: Vec::new(), ids: BTreeMap::new() })
     }
 
     /// Makes a file's bytes durable.

@@ -9,11 +9,12 @@
 //!
 //! Sharing never decides what a file holds, only how often it is stored: every append is compared with what is there.
 
+use super::push_tight;
 use bytes::Bytes;
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
-use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Appends in a full chunk.
@@ -52,7 +53,7 @@ impl Piece {
 }
 
 #[derive(Clone, Debug)]
-struct Lineage {
+pub(crate) struct Lineage {
     /// All but the last are full.
     chunks: SmallVec<[Arc<Vec<Piece>>; 2]>,
     len: u32,
@@ -69,10 +70,18 @@ impl Lineage {
         &self.chunks[i as usize / CHUNK][i as usize % CHUNK]
     }
     fn end(&self, appends: u32) -> u64 {
-        if appends == 0 { 0 } else { self.piece(appends - 1).end }
+        if appends == 0 {
+            0
+        } else {
+            self.piece(appends - 1).end
+        }
     }
     fn sum(&self, appends: u32) -> Sum {
-        if appends == 0 { 0 } else { self.piece(appends - 1).sum() }
+        if appends == 0 {
+            0
+        } else {
+            self.piece(appends - 1).sum()
+        }
     }
     fn push(&mut self, bytes: Bytes, hash: Sum) {
         let end = self.end(self.len) + bytes.len() as u64;
@@ -83,8 +92,14 @@ impl Lineage {
         if let Some(last) = self.chunks.last_mut() {
             let last = Arc::make_mut(last);
             if last.len() == last.capacity() {
-                // Half again, not twice: most lineages are short, and there are many.
-                last.reserve_exact((last.len() / 2 + 1).min(CHUNK - last.len()));
+                // Two, eight, then half again: most lineages are short, there are many, and what outgrows its place
+                // leaves a hole.
+                let more = match last.len() {
+                    0 => 2,
+                    1..8 => 8 - last.len(),
+                    len => len / 2,
+                };
+                last.reserve_exact(more.min(CHUNK - last.len()));
             }
             last.push(Piece { bytes, end, sum: [sum as u64, (sum >> 64) as u64] });
         }
@@ -279,7 +294,7 @@ impl Store {
                 slot
             }
             None => {
-                self.lineages.push(lineage);
+                push_tight(&mut self.lineages, lineage);
                 self.lineages.len() as u32 - 1
             }
         }
@@ -294,7 +309,7 @@ impl Store {
                 slot
             }
             None => {
-                self.small.push(small);
+                push_tight(&mut self.small, small);
                 self.small.len() as u32 - 1
             }
         };

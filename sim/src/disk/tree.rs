@@ -4,6 +4,7 @@
 //! What a directory went through since its last flush is kept as a journal in order: a power loss keeps a prefix of it, as
 //! journaling file systems do, and different directories lose independently. Names of directories are entries of the root.
 
+use super::push_tight;
 use mirrorlab_model::ids::TopicId;
 use mirrorlab_model::ports::{DirId, DirName, FileId, FileName};
 use smallvec::SmallVec;
@@ -104,7 +105,11 @@ impl Entries {
         }
     }
     fn heap_bytes(&self) -> usize {
-        if self.0.spilled() { self.0.capacity() * size_of::<Entry>() } else { 0 }
+        if self.0.spilled() {
+            self.0.capacity() * size_of::<Entry>()
+        } else {
+            0
+        }
     }
 }
 
@@ -146,6 +151,9 @@ pub(crate) struct Dir {
     pub(crate) linked: bool,
     /// It stands in the node's list of directories that were changed since the last write-back.
     pub(crate) listed: bool,
+    /// Made since the last flush, and files were created in it, nothing else: then nothing in it is durable, and its history
+    /// is its entries in order of file id. A hundred thousand new partitions need no journal each.
+    pub(crate) fresh: bool,
 }
 
 const ROOT: u32 = u32::MAX;
@@ -154,11 +162,15 @@ const METADATA: u32 = u32::MAX - 1;
 impl Dir {
     /// Makes a change. Returns files that may have lost their last name by it, also as far as a power loss goes.
     pub(crate) fn change(&mut self, change: Change) -> Vec<u32> {
+        if self.fresh && change.gone.is_none() {
+            change.apply(&mut self.entries);
+            return Vec::new();
+        }
+        self.write_down();
         let durable = &self.entries;
-        let unflushed = self
-            .unflushed
-            .get_or_insert_with(|| Box::new(Unflushed { durable: durable.clone(), changes: Vec::new() }));
-        unflushed.changes.push(change);
+        let unflushed =
+            self.unflushed.get_or_insert_with(|| Box::new(Unflushed { durable: durable.clone(), changes: Vec::new() }));
+        push_tight(&mut unflushed.changes, change);
         let mut orphans = Vec::new();
         if unflushed.changes.len() > JOURNAL_MAX {
             orphans = unflushed.files();
@@ -170,8 +182,20 @@ impl Dir {
         orphans
     }
 
+    /// A fresh directory gets the journal that it was spared.
+    pub(crate) fn write_down(&mut self) {
+        if !std::mem::take(&mut self.fresh) || self.entries.0.is_empty() {
+            return;
+        }
+        let mut created: Vec<Entry> = self.entries.iter().collect();
+        created.sort_unstable_by_key(|e| e.file);
+        let changes = created.into_iter().map(|e| Change { at: 0, gone: None, came: Some(e) }).collect();
+        self.unflushed = Some(Box::new(Unflushed { durable: Entries::default(), changes }));
+    }
+
     /// Changes before `upto` are durable now. Returns the files that the directory knew before.
     pub(crate) fn commit(&mut self, upto: u64) -> Vec<u32> {
+        self.fresh = false;
         let Some(unflushed) = self.unflushed.as_mut() else { return Vec::new() };
         let known = unflushed.files();
         let many = unflushed.changes.partition_point(|c| c.at < upto);
@@ -242,7 +266,15 @@ pub(crate) const ROOT_DIR: u32 = 0;
 
 impl Tree {
     pub(crate) fn new() -> Self {
-        let root = Dir { topic: ROOT, partition: 0, entries: Entries::default(), unflushed: None, linked: true, listed: false };
+        let root = Dir {
+            topic: ROOT,
+            partition: 0,
+            entries: Entries::default(),
+            unflushed: None,
+            linked: true,
+            listed: false,
+            fresh: false,
+        };
         Self { dirs: vec![root], topics: Vec::new(), by_topic: BTreeMap::new(), metadata: None, changes: Vec::new() }
     }
 
@@ -253,6 +285,7 @@ impl Tree {
             dir.unflushed = None;
             dir.linked = dir.topic == ROOT;
             dir.listed = false;
+            dir.fresh = false;
         }
         for topic in &mut self.topics {
             topic.dirs.clear();
@@ -308,14 +341,16 @@ impl Tree {
                 (index, partition)
             }
         };
-        self.dirs.push(Dir {
+        let dir = Dir {
             topic,
             partition,
             entries: Entries::default(),
             unflushed: None,
             linked: false,
             listed: false,
-        });
+            fresh: true,
+        };
+        push_tight(&mut self.dirs, dir);
         let dir = self.dirs.len() as u32 - 1;
         self.link(dir);
         dir
@@ -332,7 +367,12 @@ impl Tree {
                 let dirs = &mut self.topics[topic as usize].dirs;
                 match dirs.binary_search_by_key(&d.partition, |e| e.0) {
                     Ok(i) => dirs[i].1 = dir,
-                    Err(i) => dirs.insert(i, (d.partition, dir)),
+                    Err(i) => {
+                        if dirs.len() == dirs.capacity() {
+                            dirs.reserve_exact(dirs.len() / 8 + 2);
+                        }
+                        dirs.insert(i, (d.partition, dir));
+                    }
                 }
             }
         }
@@ -377,8 +417,7 @@ impl Tree {
                     })
             })
             .sum();
-        let topics: usize =
-            self.topics.iter().map(|t| if t.dirs.spilled() { t.dirs.capacity() * 8 } else { 0 }).sum();
+        let topics: usize = self.topics.iter().map(|t| if t.dirs.spilled() { t.dirs.capacity() * 8 } else { 0 }).sum();
         dirs + topics
             + self.dirs.capacity() * size_of::<Dir>()
             + self.topics.capacity() * size_of::<TopicDirs>()

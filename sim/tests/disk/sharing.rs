@@ -1,0 +1,121 @@
+//! Equal content is stored once, and a world's clone costs and disturbs nothing.
+
+use super::{partition, pieces, World};
+use bytes::Bytes;
+use mirrorlab_model::ports::FileName;
+use mirrorlab_sim::disk::shared_prefix;
+
+#[test]
+fn replicas_share_one_lineage_and_forks_are_registered() {
+    let mut world = World::new(6, 1);
+    let pieces = pieces(700);
+    let files: Vec<_> = (0..6).map(|n| world.segment(n)).collect();
+    for piece in &pieces {
+        (0..6).for_each(|n| world.append(n, files[n], piece));
+    }
+    assert_eq!(world.store.lineages(), 1);
+    // All are cut at one place, inside a chunk, and go on alike: one fork more.
+    let cut = world.disks[0].look(&world.store).end(files[0], 650);
+    let other = Bytes::from_static(b"after the election");
+    for (n, file) in files[..5].iter().enumerate() {
+        world.on(n, |d| d.truncate(*file, cut)).unwrap();
+        world.append(n, *file, &other);
+        world.append(n, *file, &pieces[0]);
+    }
+    assert_eq!(world.store.lineages(), 2);
+    let look = |n: usize| world.disks[n].look(&world.store);
+    assert_eq!(shared_prefix(look(0), files[0], look(1), files[1]), 652);
+    assert_eq!(shared_prefix(look(0), files[0], look(5), files[5]), 650);
+    assert_eq!(look(0).sum(files[0], 650), look(5).sum(files[5], 650));
+    assert_ne!(look(0).sum(files[0], 651), look(5).sum(files[5], 651));
+    let range = |n: usize, a, b| look(n).sum(files[n], b).wrapping_sub(look(n).sum(files[n], a));
+    assert_eq!(range(0, 100, 650), range(5, 100, 650));
+    assert_eq!(look(2).append(files[2], 650), other);
+    assert_eq!(look(2).append_at(files[2], cut), Some(650));
+    assert_eq!(look(2).append_at(files[2], cut - 1), Some(649));
+    assert_eq!(look(2).append_at(files[2], look(2).len(files[2])), None);
+    world.check();
+    // The last user of the first lineage leaves: its fork still holds it. Then all leave.
+    world.disks[5].wipe(&mut world.store);
+    world.check();
+    (0..5).for_each(|n| world.disks[n].wipe(&mut world.store));
+    assert_eq!(world.store.lineages(), 0);
+    world.check();
+}
+
+#[test]
+fn equal_bytes_elsewhere_in_memory_share_what_follows_the_first() {
+    let mut world = World::new(2, 1);
+    let (a, b) = (world.segment(0), world.segment(1));
+    let first = Bytes::from_static(b"first");
+    for (node, file) in [(0, a), (1, b)] {
+        world.append(node, file, &first);
+        world.append(node, file, &Bytes::copy_from_slice(b"copied"));
+        world.append(node, file, &first);
+    }
+    assert_eq!(world.store.lineages(), 1);
+    world.check();
+}
+
+#[test]
+fn checkpoints_cost_no_lineage() {
+    let mut world = World::new(1, 1);
+    for n in 0..50 {
+        let file = world.file(0, partition(n), FileName::EpochCheckpoint);
+        world.append(0, file, &Bytes::from(format!("epoch {n}")));
+        assert_eq!(world.disks[0].look(&world.store).appends(file), 1);
+        assert_eq!(world.disks[0].look(&world.store).lineage(file), None);
+    }
+    assert_eq!(world.store.lineages(), 0);
+    world.check();
+}
+
+#[test]
+fn bit_rot_stays_on_one_disk() {
+    let mut world = World::new(2, 1);
+    let pieces = pieces(400);
+    let (a, b) = (world.settled(0, &pieces), world.settled(1, &pieces));
+    let good = world.content(0, a);
+    assert!(world.disks[0].rot(&mut world.store, a, 1_000, 3));
+    let mut rotten = good.clone();
+    rotten[1_000] ^= 8;
+    assert_eq!(world.content(0, a), rotten);
+    assert_eq!(world.content(1, b), good);
+    let look = |n: usize| world.disks[n].look(&world.store);
+    assert_eq!(look(0).appends(a), 400);
+    let hit = look(0).append_at(a, 1_000).unwrap();
+    assert_eq!(shared_prefix(look(0), a, look(1), b), hit);
+    assert_eq!(
+        look(0).sum(a, 400).wrapping_sub(look(0).sum(a, hit + 1)),
+        look(1).sum(b, 400).wrapping_sub(look(1).sum(b, hit + 1))
+    );
+    world.check();
+    // What is not durable does not rot; a drawn place is durable.
+    world.append(0, a, &pieces[0]);
+    assert!(!world.disks[0].rot(&mut world.store, a, good.len() as u64, 0));
+    let (file, pos) = world.disks[1].rot_somewhere(&mut world.store, 0).unwrap();
+    assert!(file == b && pos < good.len() as u64);
+    assert_ne!(world.content(1, b), good);
+    world.check();
+}
+
+#[test]
+fn a_clone_goes_its_own_way() {
+    let mut world = World::new(2, 1);
+    let pieces = pieces(300);
+    let (a, b) = (world.segment(0), world.segment(1));
+    for piece in &pieces[..290] {
+        world.append(0, a, piece);
+        world.append(1, b, piece);
+    }
+    let before = world.content(0, a);
+    let mut copy = world.clone();
+    for piece in &pieces[290..] {
+        copy.append(0, a, piece);
+    }
+    copy.on(1, |d| d.truncate(b, 15)).unwrap();
+    assert_eq!((world.content(0, a), world.content(1, b)), (before.clone(), before));
+    assert_eq!(copy.content(0, a), pieces.concat());
+    world.check();
+    copy.check();
+}
