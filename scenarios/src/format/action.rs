@@ -1,0 +1,669 @@
+//! The steps of a timeline: when, and what. Sentences on each action are what the JSON schema tells an editor.
+
+use super::condition::Condition;
+use super::types::Config;
+use crate::units::{Bandwidth, Chance, Drift, SignedTime, Size, Time};
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Which process.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NodeRef {
+    /// `east/broker-1`, counted from 1.
+    Broker(String, u32),
+    /// `east/controller-1`, counted from 1.
+    Controller(String, u32),
+    /// `east/*`: all brokers.
+    Brokers(String),
+    /// `clients/shop`: a producer or consumer; of `count` alike, all.
+    Client(String),
+    /// `leader(east/orders, 0)`: who leads it when the step is due.
+    Leader(String, String, u32),
+    /// `coordinator(east-to-west)`: the broker that coordinates the mirror when the step is due.
+    Coordinator(String),
+}
+
+impl fmt::Display for NodeRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Broker(cluster, n) => write!(f, "{cluster}/broker-{n}"),
+            Self::Controller(cluster, n) => write!(f, "{cluster}/controller-{n}"),
+            Self::Brokers(cluster) => write!(f, "{cluster}/*"),
+            Self::Client(name) => write!(f, "clients/{name}"),
+            Self::Leader(cluster, topic, partition) => write!(f, "leader({cluster}/{topic}, {partition})"),
+            Self::Coordinator(mirror) => write!(f, "coordinator({mirror})"),
+        }
+    }
+}
+
+/// One side of a partition: a site, all of a cluster, or a node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// All brokers and controllers of a cluster.
+    Cluster(String),
+    /// Everything at a site.
+    Site(String),
+    /// One node.
+    Node(NodeRef),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cluster(name) => f.write_str(name),
+            // A site may have the name of a cluster; a file may leave the prefix out where it has not.
+            Self::Site(name) => write!(f, "site:{name}"),
+            Self::Node(node) => node.fmt(f),
+        }
+    }
+}
+
+/// How long after its condition a step comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum After {
+    /// So long.
+    Time(Time),
+    /// So many batches appended to the partitions that the condition names.
+    Batches(u64),
+    /// So many records appended to them.
+    Records(u64),
+}
+
+impl fmt::Display for After {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Time(time) => time.fmt(f),
+            Self::Batches(n) => write!(f, "{n} batches"),
+            Self::Records(n) => write!(f, "{n} records"),
+        }
+    }
+}
+
+macro_rules! as_text {
+    ($($name:ident: $says:literal;)*) => { $(
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "description": $says })
+            }
+        }
+    )* };
+}
+as_text! {
+    NodeRef: "east/broker-1, east/controller-1, east/* (all brokers), clients/NAME, leader(east/TOPIC, PARTITION) or coordinator(MIRROR)";
+    Place: "a site (also site:NAME), a cluster, or a node";
+    After: "a duration (2 s), a number of batches (3 batches) or of records (100 records)";
+    Condition: "terms such as mirror(orders) == MIRRORING, lag(orders) == 0, acked(shop) >= 100, joined by and, or and parentheses";
+}
+
+/// Which traffic a partition stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Brokers with their controllers.
+    Controller,
+    /// Fetches between brokers of one cluster.
+    Replication,
+    /// Mirror fetchers and coordinators with the source cluster.
+    Mirror,
+    /// Producers, consumers and operators.
+    Client,
+}
+
+impl Role {
+    /// All, by name.
+    pub const NAMED: &'static [(&'static str, Self)] = &[
+        ("controller", Self::Controller),
+        ("replication", Self::Replication),
+        ("mirror", Self::Mirror),
+        ("client", Self::Client),
+    ];
+}
+
+/// Which disk calls fail or wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskCall {
+    /// All.
+    #[default]
+    Any,
+    /// Reads.
+    Read,
+    /// Appends, creations, renames, truncations.
+    Write,
+    /// Flushes of files and directories.
+    Flush,
+}
+
+impl DiskCall {
+    /// All, by name.
+    pub const NAMED: &'static [(&'static str, Self)] =
+        &[("any", Self::Any), ("read", Self::Read), ("write", Self::Write), ("flush", Self::Flush)];
+}
+
+/// Who becomes leader.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Elect {
+    /// This broker, if it is in sync.
+    To(NodeRef),
+    /// The preferred replica.
+    Preferred(bool),
+    /// Any live replica, in sync or not.
+    Unclean(bool),
+    /// The n-th in-sync replica that does not lead, counted round.
+    Pick(u32),
+}
+
+/// Whose log wins when a diverged mirror is recovered (decision 39).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keep {
+    /// The source's: what differs here is cut.
+    Source,
+    /// The destination's: the mirror stays stopped.
+    Destination,
+}
+
+impl Keep {
+    /// All, by name.
+    pub const NAMED: &'static [(&'static str, Self)] = &[("source", Self::Source), ("destination", Self::Destination)];
+}
+
+/// Whose config is set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConfigTarget {
+    /// A topic of `on`.
+    Topic(String),
+    /// One broker of a cluster, or all of them.
+    Node(NodeRef),
+    /// A mirror.
+    Mirror(String),
+}
+
+/// When a step is due.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Trigger {
+    /// By time, once or repeatedly.
+    At {
+        /// Since the start of the safety phase.
+        at: Time,
+        /// Again this often.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        every: Option<Time>,
+        /// So many times in all. Default with `every`: until the end of the safety phase.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        times: Option<u32>,
+    },
+    /// Once, when a condition first holds.
+    When {
+        /// The condition.
+        when: Condition,
+        /// Not at once but so much later.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        after: Option<After>,
+        /// The condition must hold by then, counted from the start of the safety phase, else the run is unmet. Default:
+        /// the end of the safety phase.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        within: Option<Time>,
+    },
+}
+
+impl Trigger {
+    /// How often it comes true in a safety phase of that length.
+    #[must_use]
+    pub fn times(&self, safety: Time) -> u64 {
+        match self {
+            Self::At { at, every: Some(every), times } => {
+                let fits = safety.0.saturating_sub(at.0) / every.0.max(1) + 1;
+                times.map_or(fits, u64::from)
+            }
+            _ => 1,
+        }
+    }
+}
+
+/// One step of a timeline.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Step {
+    /// A name, for `done(NAME)` in conditions and for reports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// When.
+    #[serde(flatten)]
+    pub trigger: Trigger,
+    /// True: the heal phase leaves this fault in place.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub permanent: bool,
+    /// What.
+    #[serde(flatten)]
+    pub action: Action,
+}
+
+/// What is done. Names and fields are those of scenario files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+#[allow(missing_docs)] // the fields are named after what they are; each variant says what is done
+pub enum Action {
+    // -- processes
+    /// The machine loses power: unflushed data is lost by the rules of the disk.
+    PowerLoss {
+        node: NodeRef,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        restart_after: Option<Time>,
+    },
+    /// The process is killed: the page cache stays.
+    Kill {
+        node: NodeRef,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        restart_after: Option<Time>,
+    },
+    /// Controlled shutdown.
+    Shutdown {
+        node: NodeRef,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        restart_after: Option<Time>,
+    },
+    /// The disk is emptied; the process is killed first.
+    Wipe {
+        node: NodeRef,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        restart_after: Option<Time>,
+    },
+    /// A process that is down starts.
+    Start { node: NodeRef },
+    /// Controlled shutdown and start again.
+    Restart { node: NodeRef },
+    /// The process stands still; connections stay open.
+    Pause {
+        node: NodeRef,
+        #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+        lasting: Option<Time>,
+    },
+    /// A paused process goes on.
+    Resume { node: NodeRef },
+    // -- network
+    /// Traffic stops: between two places, or between a node and everybody, or of one role.
+    Partition {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        between: Option<[Place; 2]>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        node: Option<NodeRef>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        role: Option<Role>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        one_way: bool,
+        #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+        lasting: Option<Time>,
+    },
+    /// Partitions end: that of the named step, or all.
+    Heal {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        step: Option<String>,
+    },
+    /// A link has another latency (and jitter).
+    Latency {
+        link: String,
+        latency: Time,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        jitter: Option<Time>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        toward: Option<String>,
+        #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+        lasting: Option<Time>,
+    },
+    /// A link loses packets.
+    Loss {
+        link: String,
+        loss: Chance,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        toward: Option<String>,
+        #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+        lasting: Option<Time>,
+    },
+    /// A link has another bandwidth.
+    Bandwidth {
+        link: String,
+        bandwidth: Bandwidth,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        toward: Option<String>,
+        #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+        lasting: Option<Time>,
+    },
+    /// Connections over a link, or of a node, are reset; `silent`: they die without a word.
+    ResetConnections {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        link: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        node: Option<NodeRef>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        silent: bool,
+    },
+    /// Messages of a kind are delivered twice, the second time up to `extra` later on another connection.
+    Duplicate {
+        kind: String,
+        probability: Chance,
+        extra: Time,
+        #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+        lasting: Option<Time>,
+    },
+    /// Messages of a kind are late by up to `extra`.
+    DelayMessages {
+        kind: String,
+        probability: Chance,
+        extra: Time,
+        #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+        lasting: Option<Time>,
+    },
+    // -- disks
+    /// No space is left.
+    DiskFull {
+        node: NodeRef,
+        #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+        lasting: Option<Time>,
+    },
+    /// Calls fail.
+    DiskError {
+        node: NodeRef,
+        call: DiskCall,
+        probability: Chance,
+        #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+        lasting: Option<Time>,
+    },
+    /// Calls do not end.
+    DiskStall {
+        node: NodeRef,
+        call: DiskCall,
+        #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+        lasting: Option<Time>,
+    },
+    /// Calls take `by` longer.
+    DiskSlow {
+        node: NodeRef,
+        call: DiskCall,
+        by: Time,
+        #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+        lasting: Option<Time>,
+    },
+    /// Bits flip in a replica's log.
+    BitRot { node: NodeRef, topic: String, partition: u32, bits: u32 },
+    // -- clocks and lanes
+    /// The wall clock jumps.
+    ClockJump { node: NodeRef, by: SignedTime },
+    /// The clock runs fast or slow.
+    ClockDrift {
+        node: NodeRef,
+        rate: Drift,
+        #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+        lasting: Option<Time>,
+    },
+    /// Metadata reaches a broker late.
+    DelayMetadata {
+        node: NodeRef,
+        by: Time,
+        #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+        lasting: Option<Time>,
+    },
+    /// Tasks of one lane wait longer.
+    SlowLane {
+        node: NodeRef,
+        lane: String,
+        by: Time,
+        #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+        lasting: Option<Time>,
+    },
+    // -- operators of a cluster
+    /// Another leader.
+    Elect {
+        on: String,
+        topic: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partition: Option<u32>,
+        #[serde(flatten)]
+        elect: Elect,
+    },
+    /// A topic is created.
+    CreateTopic { on: String, topic: String, partitions: u32, rf: u32, config: Config },
+    /// A topic is deleted.
+    DeleteTopic { on: String, topic: String },
+    /// A topic grows to so many partitions.
+    AddPartitions { on: String, topic: String, partitions: u32 },
+    /// Config entries are set, others removed.
+    SetConfig {
+        on: String,
+        #[serde(flatten)]
+        target: ConfigTarget,
+        config: Config,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        remove: Vec<String>,
+    },
+    /// Records below an offset are deleted.
+    DeleteRecords {
+        on: String,
+        topic: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partition: Option<u32>,
+        before: u64,
+    },
+    /// The leader epoch rises above `min`.
+    BumpEpoch {
+        on: String,
+        topic: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        partition: Option<u32>,
+        min: u32,
+    },
+    /// The cluster answers with another cluster id.
+    SetClusterId { on: String, id: String },
+    // -- operators of a mirror
+    /// A mirror that was declared `later` is created.
+    CreateMirror { mirror: String },
+    /// Topics are started; default: those of the mirror.
+    StartMirror {
+        mirror: String,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        topics: Vec<String>,
+    },
+    /// Topics are stopped; default: all of the mirror.
+    StopMirror {
+        mirror: String,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        topics: Vec<String>,
+    },
+    /// Topics are paused; default: all of the mirror.
+    PauseMirror {
+        mirror: String,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        topics: Vec<String>,
+    },
+    /// Topics are resumed; default: all of the mirror.
+    ResumeMirror {
+        mirror: String,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        topics: Vec<String>,
+    },
+    /// Failed topics are recovered; default: all of the mirror.
+    RecoverMirror {
+        mirror: String,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        topics: Vec<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        keep: Option<Keep>,
+    },
+    /// The mirror is deleted.
+    DeleteMirror { mirror: String },
+    // -- clients
+    /// A client begins.
+    StartClient { client: String },
+    /// A client ends in order.
+    StopClient { client: String },
+    /// A producer sends so many records at once, beside its rate.
+    Produce {
+        producer: String,
+        records: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        record: Option<Size>,
+    },
+}
+
+impl Action {
+    /// The name after `do =`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::PowerLoss { .. } => "power-loss",
+            Self::Kill { .. } => "kill",
+            Self::Shutdown { .. } => "shutdown",
+            Self::Wipe { .. } => "wipe",
+            Self::Start { .. } => "start",
+            Self::Restart { .. } => "restart",
+            Self::Pause { .. } => "pause",
+            Self::Resume { .. } => "resume",
+            Self::Partition { .. } => "partition",
+            Self::Heal { .. } => "heal",
+            Self::Latency { .. } => "latency",
+            Self::Loss { .. } => "loss",
+            Self::Bandwidth { .. } => "bandwidth",
+            Self::ResetConnections { .. } => "reset-connections",
+            Self::Duplicate { .. } => "duplicate",
+            Self::DelayMessages { .. } => "delay-messages",
+            Self::DiskFull { .. } => "disk-full",
+            Self::DiskError { .. } => "disk-error",
+            Self::DiskStall { .. } => "disk-stall",
+            Self::DiskSlow { .. } => "disk-slow",
+            Self::BitRot { .. } => "bit-rot",
+            Self::ClockJump { .. } => "clock-jump",
+            Self::ClockDrift { .. } => "clock-drift",
+            Self::DelayMetadata { .. } => "delay-metadata",
+            Self::SlowLane { .. } => "slow-lane",
+            Self::Elect { .. } => "elect",
+            Self::CreateTopic { .. } => "create-topic",
+            Self::DeleteTopic { .. } => "delete-topic",
+            Self::AddPartitions { .. } => "add-partitions",
+            Self::SetConfig { .. } => "set-config",
+            Self::DeleteRecords { .. } => "delete-records",
+            Self::BumpEpoch { .. } => "bump-epoch",
+            Self::SetClusterId { .. } => "set-cluster-id",
+            Self::CreateMirror { .. } => "create-mirror",
+            Self::StartMirror { .. } => "start-mirror",
+            Self::StopMirror { .. } => "stop-mirror",
+            Self::PauseMirror { .. } => "pause-mirror",
+            Self::ResumeMirror { .. } => "resume-mirror",
+            Self::RecoverMirror { .. } => "recover-mirror",
+            Self::DeleteMirror { .. } => "delete-mirror",
+            Self::StartClient { .. } => "start-client",
+            Self::StopClient { .. } => "stop-client",
+            Self::Produce { .. } => "produce",
+        }
+    }
+
+    /// Whether it is a fault with a duration, which the heal phase ends unless it is permanent.
+    #[must_use]
+    pub const fn can_last(&self) -> bool {
+        matches!(
+            self,
+            Self::PowerLoss { .. }
+                | Self::Kill { .. }
+                | Self::Shutdown { .. }
+                | Self::Wipe { .. }
+                | Self::Pause { .. }
+                | Self::Partition { .. }
+                | Self::Latency { .. }
+                | Self::Loss { .. }
+                | Self::Bandwidth { .. }
+                | Self::Duplicate { .. }
+                | Self::DelayMessages { .. }
+                | Self::DiskFull { .. }
+                | Self::DiskError { .. }
+                | Self::DiskStall { .. }
+                | Self::DiskSlow { .. }
+                | Self::ClockDrift { .. }
+                | Self::DelayMetadata { .. }
+                | Self::SlowLane { .. }
+        )
+    }
+
+    /// How long it lasts, if it says.
+    #[must_use]
+    pub const fn lasting(&self) -> Option<Time> {
+        match self {
+            Self::PowerLoss { restart_after: lasting, .. }
+            | Self::Kill { restart_after: lasting, .. }
+            | Self::Shutdown { restart_after: lasting, .. }
+            | Self::Wipe { restart_after: lasting, .. }
+            | Self::Pause { lasting, .. }
+            | Self::Partition { lasting, .. }
+            | Self::Latency { lasting, .. }
+            | Self::Loss { lasting, .. }
+            | Self::Bandwidth { lasting, .. }
+            | Self::Duplicate { lasting, .. }
+            | Self::DelayMessages { lasting, .. }
+            | Self::DiskFull { lasting, .. }
+            | Self::DiskError { lasting, .. }
+            | Self::DiskStall { lasting, .. }
+            | Self::DiskSlow { lasting, .. }
+            | Self::ClockDrift { lasting, .. }
+            | Self::DelayMetadata { lasting, .. }
+            | Self::SlowLane { lasting, .. } => *lasting,
+            _ => None,
+        }
+    }
+
+    /// All names, in the order of this file.
+    pub const NAMES: &'static [&'static str] = &[
+        "power-loss",
+        "kill",
+        "shutdown",
+        "wipe",
+        "start",
+        "restart",
+        "pause",
+        "resume",
+        "partition",
+        "heal",
+        "latency",
+        "loss",
+        "bandwidth",
+        "reset-connections",
+        "duplicate",
+        "delay-messages",
+        "disk-full",
+        "disk-error",
+        "disk-stall",
+        "disk-slow",
+        "bit-rot",
+        "clock-jump",
+        "clock-drift",
+        "delay-metadata",
+        "slow-lane",
+        "elect",
+        "create-topic",
+        "delete-topic",
+        "add-partitions",
+        "set-config",
+        "delete-records",
+        "bump-epoch",
+        "set-cluster-id",
+        "create-mirror",
+        "start-mirror",
+        "stop-mirror",
+        "pause-mirror",
+        "resume-mirror",
+        "recover-mirror",
+        "delete-mirror",
+        "start-client",
+        "stop-client",
+        "produce",
+    ];
+}

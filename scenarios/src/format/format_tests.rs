@@ -1,0 +1,336 @@
+//! Texts in, scenarios or diagnostics out. What people read is kept as snapshots.
+
+use super::action::{Action, After, Trigger};
+use super::condition::{Compare, Condition, Term};
+use super::*;
+use crate::units::{Bandwidth, Chance, Time};
+use proptest::prelude::*;
+
+/// Two clusters, a link, a topic, a mirror, a producer, a consumer.
+const BASE: &str = r#"
+title = "t"
+[clusters.east]
+site = "dc-east"
+[clusters.west]
+site = "dc-west"
+[links.wan]
+between = ["dc-east", "dc-west"]
+latency = "40 ms"
+[topics.orders]
+on = "east"
+partitions = 8
+[mirrors.east-to-west]
+on = "west"
+source = "east"
+topics = ["orders"]
+[producers.shop]
+on = "east"
+topic = "orders"
+rate = "100/s"
+[consumers.billing]
+on = "west"
+topic = "orders"
+"#;
+
+fn with(tail: &str) -> Result<Scenario, Diagnostics> {
+    Scenario::parse("x.toml", &format!("{BASE}{tail}"))
+}
+
+fn first(text: &str) -> (String, String) {
+    let error = Scenario::parse("x.toml", text).unwrap_err();
+    let problem = &error.problems[0];
+    (problem.code.to_owned(), format!("{}; {}", problem.message, problem.help.clone().unwrap_or_default()))
+}
+
+fn code(tail: &str) -> &'static str {
+    with(tail).unwrap_err().problems[0].code
+}
+
+#[test]
+fn defaults_are_filled_in() {
+    let s = Scenario::parse("x.toml", "title = \"t\"\n[clusters.east]\n[topics.a]\n").unwrap();
+    let east = &s.stage.clusters["east"];
+    assert_eq!((east.brokers, east.default_rf, east.min_isr, east.site.as_str()), (3, 3, 2, "east"));
+    assert_eq!((s.stage.topics["a"].rf, s.stage.topics["a"].on.as_str()), (3, "east"));
+    assert_eq!(s.stage.phases.safety, Time::secs(60));
+}
+
+#[test]
+fn quantities_and_directions_are_typed() {
+    let s = Scenario::parse(
+        "x.toml",
+        &BASE.replace(
+            "latency = \"40 ms\"",
+            "latency = \"40 ms\"\nbandwidth = \"1 Gbit/s\"\nloss = 1e-4\ntoward.dc-west = { latency = \"60 ms\" }",
+        ),
+    )
+    .unwrap();
+    let wan = &s.stage.links["wan"];
+    assert_eq!(wan.both.bandwidth, Some(Bandwidth(1_000_000_000)));
+    assert_eq!(wan.both.loss, Chance(100_000));
+    assert_eq!(wan.direction(0).latency, Time::millis(60));
+    assert_eq!(wan.direction(1).latency, Time::millis(40));
+}
+
+#[test]
+fn config_entries_take_units_and_older_names() {
+    let s = with("config = 1").unwrap_err();
+    assert_eq!(s.problems[0].code, "unknown-key");
+    let text = BASE.replace("topics = [\"orders\"]", "topics = [\"orders\"]\nconfig = { \"mirror.topics.exclude\" = [\"__.*\", \"x\"], \"fetch.wait.max.ms\" = \"2 s\" }");
+    let s = Scenario::parse("x.toml", &text).unwrap();
+    let config = &s.stage.mirrors["east-to-west"].config;
+    assert_eq!(config["topics.exclude"], "__.*,x");
+    assert_eq!(config["fetch.wait.max.ms"], "2000");
+}
+
+#[test]
+fn families_and_names_on_two_clusters() {
+    let s = with("[topics.tenant]\non = \"east\"\ncount = 10\n[topics.orders-west]\nname = \"orders\"\non = \"west\"\n").unwrap();
+    assert!(s.stage.topics["tenant"].is_named("tenant-9"));
+    assert!(!s.stage.topics["tenant"].is_named("tenant-10"));
+    assert!(!s.stage.topics["tenant"].is_named("tenant-01"));
+    assert_eq!(s.stage.topics["orders-west"].name, "orders");
+}
+
+#[test]
+fn a_step_by_condition() {
+    let s = with(
+        "[[timeline]]\nname = \"cut\"\nwhen = \"mirror(orders) == LOG_TRUNCATION or (lag(orders, 3) < 5 and acked(shop) >= 1_000)\"\n\
+         after = \"3 batches\"\ndo = \"power-loss\"\nnode = \"leader(east/orders, 2)\"\nrestart_after = \"5 s\"\n",
+    )
+    .unwrap();
+    let step = &s.stage.timeline[0];
+    let Trigger::When { when, after, within } = &step.trigger else { panic!("{step:?}") };
+    assert_eq!((after, within), (&Some(After::Batches(3)), &None));
+    let text = "mirror(east-to-west/orders) == LOG_ALIGNMENT or (lag(east-to-west/orders, 3) < 5 and acked(shop) >= 1000)";
+    assert_eq!(when.to_string(), text);
+    let Condition::Any(parts) = when else { panic!("{when:?}") };
+    assert!(matches!(&parts[0], Condition::Is(Term::Mirror(_), Compare::Equal, _)));
+    assert!(matches!(&step.action, Action::PowerLoss { restart_after: Some(t), .. } if *t == Time::secs(5)));
+}
+
+#[test]
+fn a_topic_on_two_clusters_must_say_which() {
+    assert_eq!(code("[[timeline]]\nwhen = \"leader(orders, 0) == 'east/broker-1'\"\ndo = \"heal\"\n"), "ambiguous");
+    assert!(with("[[timeline]]\nwhen = \"leader(east/orders, 0) == 'east/broker-1'\"\ndo = \"heal\"\n").is_ok());
+}
+
+#[test]
+fn expectations_are_resolved() {
+    let s = with(
+        "[expect]\nstates = { orders = \"STOPPED\" }\nrecords = { \"west/orders\" = { at_least = 3 } }\nviolation = [\"S2\"]\n\
+         equals = { \"epoch(west/orders, 0)\" = 11, \"leader(east/orders, 0)\" = \"east/broker-2\" }\nrpo_records = { p99 = 200 }\n",
+    )
+    .unwrap();
+    assert_eq!(s.stage.expect.states["east-to-west/orders"], "STOPPED");
+    assert!(s.stage.expect.records["west/orders"].admits(3));
+    assert_eq!(s.stage.expect.equals.len(), 2);
+}
+
+#[test]
+fn a_matrix_has_a_row_for_each_combination() {
+    let s = with("[matrix]\n\"links.wan.latency\" = [\"1 ms\", \"50 ms\"]\n\"clusters.west.config.mirror.num.replica.fetchers\" = [1, 4]\n").unwrap();
+    let rows = s.rows().unwrap();
+    let labels: Vec<_> = rows.iter().map(|(label, _)| label.as_str()).collect();
+    assert_eq!(labels.len(), 4);
+    assert_eq!(labels[3], "links.wan.latency=50 ms, clusters.west.config.mirror.num.replica.fetchers=4");
+    assert_eq!(rows[3].1.stage.links["wan"].both.latency, Time::millis(50));
+    assert_eq!(rows[3].1.stage.clusters["west"].config["mirror.num.replica.fetchers"], "4");
+    assert_eq!(code("[matrix]\n\"links.wan.latency\" = [\"1 ms\", 50]\n"), "missing-unit");
+    assert_eq!(code("[matrix]\n\"links.wen.latency\" = [\"1 ms\"]\n"), "bad-path");
+    assert_eq!(code("[matrix]\n\"links.wan.latncy\" = [\"1 ms\"]\n"), "unknown-key");
+}
+
+#[test]
+fn mistakes_are_told_apart() {
+    for (tail, expected) in [
+        ("[clusters.x]\nbrokers = 4294967296\n", "out-of-range"),
+        ("[clusters.x]\nbrokers = -1\n", "negative"),
+        ("[clusters.x]\nbrokers = 2\ndefault_rf = 3\n", "impossible-replication"),
+        ("[clusters.x]\ncontrollers = 3\n", "not-yet"),
+        ("[clusters.x]\nbrokers = 995\n", "too-many"),
+        ("[clusters.clients]\n", "bad-name"),
+        ("[topics.a]\non = \"east\"\nrf = 4\n", "impossible-replication"),
+        ("[topics.a]\non = \"east\"\npartitions = 100000000\n", "out-of-range"),
+        ("[topics.a]\non = \"east\"\npartitions = 1000000\n", "too-many"),
+        ("[topics.a]\n", "missing-key"),
+        ("[topics.a]\non = \"eats\"\n", "unknown-cluster"),
+        ("[topics.__consumer_offsets]\non = \"east\"\n", "bad-name"),
+        ("[links.l]\nbetween = [\"dc-east\", \"dc-nowhere\"]\nlatency = \"1 ms\"\n", "unknown-site"),
+        ("[links.l]\nbetween = [\"dc-west\", \"dc-east\"]\nlatency = \"1 ms\"\n", "duplicate"),
+        ("[links.l]\nbetween = [\"dc-east\", \"dc-east\"]\nlatency = 1\n", "missing-unit"),
+        ("[links.l]\nbetween = [\"dc-east\", \"dc-east\"]\nlatency = nan\n", "missing-unit"),
+        ("[links.l]\nbetween = [\"dc-east\", \"dc-east\"]\nlatency = \"1 ms\"\nloss = inf\n", "not-a-quantity"),
+        ("[links.l]\nbetween = [\"dc-east\", \"dc-east\"]\nlatency = \"1 ms\"\nloss = 1\n", "out-of-range"),
+        ("[links.l]\nbetween = [\"dc-east\", \"dc-east\"]\nlatency = \"99999999999999999999 d\"\n", "out-of-range"),
+        ("[mirrors.m]\non = \"east\"\nsource = \"east\"\ntopics = []\n", "self-mirror"),
+        ("[mirrors.m]\non = \"east\"\nsource = \"west\"\ntopics = [\"ordres\"]\n", "unknown-topic"),
+        ("[producers.p]\non = \"east\"\ntopic = \"orders\"\n", "missing-key"),
+        ("[producers.p]\non = \"east\"\ntopic = \"orders\"\nrate = \"1/s\"\nevery = \"1 s\"\n", "conflict"),
+        ("[producers.p]\non = \"east\"\ntopic = \"orders\"\nrate = \"1/s\"\nacks = \"1\"\nidempotent = true\n", "conflict"),
+        ("[producers.p]\non = \"east\"\ntopic = \"orders\"\nrate = \"1/s\"\nacks = 1\n", "wrong-type"),
+        ("[[timeline]]\nat = \"1 s\"\ndo = \"kill\"\nnode = \"east/broker-4\"\n", "unknown-node"),
+        ("[[timeline]]\nat = \"1 s\"\ndo = \"kill\"\nnode = \"broker-1\"\n", "unknown-node"),
+        ("[[timeline]]\nat = \"1 s\"\ndo = \"powr-loss\"\nnode = \"east/broker-1\"\n", "unknown-action"),
+        ("[[timeline]]\ndo = \"heal\"\n", "missing-key"),
+        ("[[timeline]]\nat = \"1 s\"\ndo = \"clock-jump\"\nnode = \"east/broker-1\"\nby = \"1 s\"\npermanent = true\n", "conflict"),
+        ("[[timeline]]\nwhen = \"mirror(orders) == MIRRORNG\"\ndo = \"heal\"\n", "unknown-state"),
+        ("[[timeline]]\nat = \"0 s\"\nevery = \"1 ms\"\ndo = \"heal\"\n", "too-many"),
+        ("[chaos]\ncrash = { wieght = 1 }\n", "unknown-key"),
+        ("[chaos]\nevery = \"0 s\"\ncrash = {}\n", "zero"),
+        ("[phases]\nsafety = \"3652 d\"\nconverge = \"1 d\"\n", "out-of-range"),
+        ("[expect]\nviolation = [\"S99\"]\n", "unknown-name"),
+        ("[expect]\nmust_reach = [\"Nirvana\"]\n", "unknown-name"),
+        ("[plan]\nscenario = 3\n", "wrong-type"),
+    ] {
+        assert_eq!(code(tail), expected, "{tail}");
+    }
+    assert_eq!(first("title = \"t\"\nguards_off = [\"FetchOffsetMatchs\"]\n[clusters.a]\n").0, "unknown-name");
+    assert_eq!(first("title = \"t\"\nseed = -1\n[clusters.a]\n").0, "negative");
+    assert_eq!(first("title = \"t\"\ntitle = \"t\"\n[clusters.a]\n").0, "duplicate-key");
+    assert_eq!(first("title = \"t\n").0, "syntax");
+    assert_eq!(first("").0, "empty");
+}
+
+#[test]
+fn diagnostics_read_well() {
+    let text = r#"title = "Everything wrong at once"
+tier = "fats"
+colour = "red"
+
+[clusters.east]
+brokers = 4294967296
+site = "dc-east"
+config = { min.insync.replicas = 2, "unclean.leader.electoin.enable" = true, "log.roll.ms" = "soon" }
+
+[clusters.west]
+site = "dc-west"
+
+[links.wan]
+between = ["dc-east", "dc-wets"]
+latency = 40
+bandwith = "1 Gbit/s"
+jitter = "-2 ms"
+
+[topics.orders]
+on = "east"
+rf = 4
+
+[mirrors.loop]
+on = "east"
+source = "east"
+topics = ["orders"]
+
+[producers.shop]
+on = "west"
+topic = "orders"
+rate = "2000"
+
+[[timeline]]
+when = "mirror(orders) = MIRRORING"
+do = "power_loss"
+node = "east/broker-9"
+"#;
+    let error = Scenario::parse("wrong.toml", text).unwrap_err();
+    insta::assert_snapshot!("everything_wrong", error.render(false));
+    insta::assert_snapshot!("everything_wrong_in_lines", error.to_string());
+}
+
+#[test]
+fn conditions_point_at_the_word_that_is_wrong() {
+    let tail = "[[timeline]]\nwhen = \"lag(orders) == 0 and mirror(oders) == MIRRORING and lag(orders, 8) == 0 and read(bill) >= 1\"\ndo = \"heal\"\n";
+    insta::assert_snapshot!("wrong_condition", with(tail).unwrap_err().render(false));
+}
+
+#[test]
+fn a_huge_line_is_cut() {
+    let text = format!("title = \"t\"\n[clusters.east]\nwhy = \"{}\"\n", "é".repeat(1 << 20));
+    let shown = Scenario::parse("x.toml", &text).unwrap_err().render(false);
+    assert!(shown.len() < 4_000, "{}", shown.len());
+    assert!(shown.contains("unknown key `why`"), "{shown}");
+}
+
+#[test]
+fn twenty_problems_are_shown_and_the_rest_counted() {
+    let keys: String = (0..50_000).map(|n| format!("k{n} = 1\n")).collect();
+    let error = Scenario::parse("x.toml", &format!("title = \"t\"\n{keys}[clusters.east]\n")).unwrap_err();
+    assert_eq!((error.problems.len(), error.more), (20, 49_980));
+    assert!(error.to_string().ends_with("x.toml: 50000 problems (the first 20 are shown)"));
+}
+
+#[test]
+fn bombs_are_refused_before_they_cost_anything() {
+    let deep = |open: &str, close: &str, n: usize| format!("title = {}1{}\n", open.repeat(n), close.repeat(n));
+    assert_eq!(first(&deep("[", "]", 1_000_000)).0, "too-deep");
+    assert_eq!(first(&deep("{a=", "}", 100_000)).0, "too-deep");
+    assert_eq!(first(&format!("{}a = 1", "a.".repeat(1_000_000))).0, "too-deep");
+    assert_eq!(first(&format!("[{}a]", "a.".repeat(1_000_000))).0, "too-deep");
+    assert_eq!(first(&"a".repeat(15 << 20)).0, "too-long");
+    assert_eq!(first(&"a\n".repeat(2 << 20)).0, "too-large");
+    assert_eq!(first(&"[".repeat(40)).0, "too-deep");
+    assert_eq!(first(&"[[\n".repeat(40)).0, "too-deep");
+}
+
+#[test]
+fn the_schema_knows_every_key_that_the_reader_knows() {
+    let schema = schema();
+    let keys = |at: &str| -> Vec<String> {
+        let object = schema.pointer(at).and_then(|v| v.as_object()).unwrap_or_else(|| panic!("no {at}"));
+        object.keys().cloned().collect()
+    };
+    // `list` in messages about an unknown key comes from the reader's own list; compare it through the messages.
+    for (table, at) in [
+        ("[clusters.east]\nzzzzzzzzz = 1\n", "/$defs/Cluster/properties"),
+        ("[clusters.east]\n[topics.a]\nzzzzzzzzz = 1\n", "/$defs/Topic/properties"),
+        ("[clusters.east]\n[phases]\nzzzzzzzzz = 1\n", "/$defs/Phases/properties"),
+        ("[clusters.east]\n[expect]\nzzzzzzzzz = 1\n", "/$defs/Expect/properties"),
+        ("[clusters.east]\n[consumers.c]\ntopic = \"x\"\nzzzzzzzzz = 1\n", "/$defs/Consumer/properties"),
+    ] {
+        let error = Scenario::parse("x.toml", &format!("title = \"t\"\n{table}")).unwrap_err();
+        let help = error.problems.iter().find(|p| p.code == "unknown-key").and_then(|p| p.help.clone()).unwrap();
+        let listed: Vec<&str> = help.split('`').skip(1).step_by(2).collect();
+        for key in listed {
+            assert!(keys(at).iter().any(|k| k == key), "{at} lacks {key}");
+        }
+    }
+    for name in Action::NAMES {
+        assert!(schema.to_string().contains(&format!("\"const\":\"{name}\"")), "no action {name}");
+    }
+    insta::assert_snapshot!("schema", serde_json::to_string_pretty(&schema).unwrap());
+}
+
+#[test]
+fn action_names_agree() {
+    let s = with(
+        "[[timeline]]\nat = \"1 s\"\ndo = \"reset-connections\"\nlink = \"wan\"\n[[timeline]]\nat = \"1 s\"\ndo = \"bump-epoch\"\non = \"east\"\ntopic = \"orders\"\n",
+    )
+    .unwrap();
+    for step in &s.stage.timeline {
+        assert!(Action::NAMES.contains(&step.action.name()));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_panics(text in "\\PC{0,200}") {
+        let _ = Scenario::parse("x.toml", &text).map_err(|e| (e.render(false), e.to_string()));
+    }
+
+    #[test]
+    fn no_toml_like_text_panics(text in "([a-z]{1,8}|[\\[\\]{}=.,\"'#\n ]|[0-9]{1,5}|\"[a-z0-9 ]{0,8}\"|title|clusters|links|timeline|matrix|chaos|expect){0,60}") {
+        let _ = Scenario::parse("x.toml", &text).map_err(|e| (e.render(false), e.to_string()));
+    }
+
+    #[test]
+    fn no_mutated_file_panics(edits in proptest::collection::vec((0usize..4000, 0usize..40, "\\PC{0,6}|\n|\"|\\[|=|-|9{1,25}"), 1..6)) {
+        let mut text = include_str!("../../tour.toml").to_owned();
+        for (at, cut, put) in edits {
+            let floor = |n: usize| (0..=n.min(text.len())).rev().find(|n| text.is_char_boundary(*n)).unwrap_or(0);
+            let (start, end) = (floor(at % (text.len() + 1)), floor(at % (text.len() + 1) + cut));
+            text.replace_range(start..end, &put);
+        }
+        let _ = Scenario::parse("x.toml", &text).map_err(|e| (e.render(false), e.to_string()));
+    }
+}

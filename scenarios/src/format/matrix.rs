@@ -1,0 +1,161 @@
+//! `matrix = { "links.wan.latency" = ["1 ms", "50 ms"] }`: one run for each combination of values. A row is the same file with
+//! values put in, read again from the start, so that a value from a matrix is checked like one that stands in its place.
+
+use super::diagnostics::Problem;
+use super::limits;
+use super::table::{kind_of, At, Cx, Table};
+use crate::units::clip;
+use std::ops::Range;
+use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+
+/// One key that varies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// The path as it is written.
+    pub path: String,
+    /// Its values as they are written.
+    pub values: Vec<String>,
+}
+
+/// An axis with what is needed to put a value in.
+pub(crate) struct RawAxis<'i> {
+    pub(crate) axis: Axis,
+    span: Range<usize>,
+    steps: Vec<String>,
+    values: Vec<Spanned<DeValue<'i>>>,
+}
+
+/// Keys that are the same for all rows.
+const FIXED: &[&str] = &["title", "why", "tier", "origin", "matrix", "plan"];
+
+/// Reads the axes.
+pub(crate) fn axes<'i>(cx: &mut Cx<'_>, root: &mut Table<'_, 'i>, tokens: usize) -> Vec<RawAxis<'i>> {
+    let Some(t) = root.table(cx, "matrix", "`matrix`".to_owned()) else { return Vec::new() };
+    let mut axes = Vec::new();
+    for (key, value) in t.entries() {
+        let DeValue::Array(items) = value.get_ref() else {
+            let message = format!("`{}` in the matrix is a list of values, not {}", clip(&key.value, 60), kind_of(value.get_ref()));
+            let help = format!("write it as `\"{}\" = [ … ]`", clip(&key.value, 60));
+            cx.error(&value.span(), "wrong-type", message, help);
+            continue;
+        };
+        if items.is_empty() {
+            let message = format!("`{}` in the matrix has no values", clip(&key.value, 60));
+            cx.error(&value.span(), "empty", message, "write at least one, or remove it".to_owned());
+            continue;
+        }
+        let Some(steps) = path(cx, &key) else { continue };
+        let source = std::sync::Arc::clone(&cx.problems.source.text);
+        let shown = |v: &Spanned<DeValue<'_>>| source.get(v.span()).unwrap_or("…").trim_matches('"').to_owned();
+        let values: Vec<_> = items.iter().cloned().collect();
+        let axis = Axis { path: key.value.clone(), values: values.iter().map(shown).collect() };
+        axes.push(RawAxis { axis, span: key.span, steps, values });
+    }
+    if bounded(cx, &t, &axes, tokens) {
+        axes
+    } else {
+        Vec::new()
+    }
+}
+
+fn bounded(cx: &mut Cx<'_>, t: &Table<'_, '_>, axes: &[RawAxis<'_>], tokens: usize) -> bool {
+    let rows = axes.iter().fold(1_usize, |n, axis| n.saturating_mul(axis.values.len()));
+    let (message, help) = if axes.len() > limits::MATRIX_AXES {
+        (format!("a matrix of {} keys", axes.len()), format!("the limit is {}", limits::MATRIX_AXES))
+    } else if rows > limits::MATRIX_ROWS {
+        (format!("a matrix of {rows} rows"), format!("the limit is {}", limits::MATRIX_ROWS))
+    } else if rows.saturating_mul(tokens) > limits::MATRIX_TOKENS {
+        let message = format!("a matrix of {rows} rows over so large a file");
+        (message, "split the file, or use fewer rows".to_owned())
+    } else {
+        return true;
+    };
+    cx.error(&t.span, "too-many", format!("{message} is too much"), help);
+    false
+}
+
+/// Cuts `a.b."c.d"` into its keys. After `config` the whole rest is one key, quoted or not, as config keys have points.
+fn path(cx: &mut Cx<'_>, key: &At<String>) -> Option<Vec<String>> {
+    let mut steps = Vec::new();
+    let mut rest = &*key.value;
+    while !rest.is_empty() {
+        if steps.last().is_some_and(|s| s == "config") {
+            steps.push(rest.trim_matches('"').to_owned());
+            break;
+        }
+        let (step, tail) = match rest.strip_prefix('"').and_then(|inner| inner.split_once('"')) {
+            Some((step, tail)) => (step, tail.strip_prefix('.').unwrap_or(tail)),
+            None => rest.split_once('.').unwrap_or((rest, "")),
+        };
+        steps.push(step.to_owned());
+        rest = tail;
+    }
+    let good = !steps.is_empty() && steps.len() <= limits::DEPTH && !steps.iter().any(String::is_empty);
+    if good && !FIXED.contains(&&*steps[0]) {
+        return Some(steps);
+    }
+    let message = format!("`{}` cannot vary in a matrix", clip(&key.value, 60));
+    cx.error(&key.span, "bad-path", message, "name a key by its path, such as \"links.wan.latency\"".to_owned());
+    None
+}
+
+/// Puts one value of each axis in; `row` counts in mixed radix, the last axis fastest. Returns the row's label.
+pub(crate) fn apply<'i>(root: &mut DeTable<'i>, axes: &[RawAxis<'i>], row: usize) -> Result<String, (Range<usize>, Problem)> {
+    let mut picked = Vec::with_capacity(axes.len());
+    let mut rest = row;
+    for axis in axes.iter().rev() {
+        picked.push(rest % axis.values.len());
+        rest /= axis.values.len();
+    }
+    picked.reverse();
+    let mut labels = Vec::with_capacity(axes.len());
+    for (axis, pick) in axes.iter().zip(picked) {
+        labels.push(format!("{}={}", axis.axis.path, axis.axis.values[pick]));
+        put(root, axis, &axis.values[pick])?;
+    }
+    Ok(labels.join(", "))
+}
+
+/// Puts one value of one axis in, to check it alone.
+pub(crate) fn put<'i>(root: &mut DeTable<'i>, axis: &RawAxis<'i>, value: &Spanned<DeValue<'i>>) -> Result<(), (Range<usize>, Problem)> {
+    use super::diagnostics::Fault;
+    let missing = |step: &str| {
+        let message = format!("the matrix names `{}`, but there is no `{}`", clip(&axis.axis.path, 80), clip(step, 60));
+        let help = "each table on the path must be in the file; only the last key may be missing".to_owned();
+        (axis.span.clone(), Problem::new(Fault::File, "bad-path", message).help(help))
+    };
+    let Some((last, tables)) = axis.steps.split_last() else { return Ok(()) };
+    let mut table = root;
+    let mut steps = tables.iter();
+    while let Some(step) = steps.next() {
+        let inner = table.get_mut(step.as_str()).ok_or_else(|| missing(step))?;
+        table = match inner.get_mut() {
+            DeValue::Table(inner) => inner,
+            DeValue::Array(items) => {
+                let index = steps.next().ok_or_else(|| missing(last))?;
+                let item = index.parse::<usize>().ok().and_then(|n| items.get_mut(n)).ok_or_else(|| missing(index))?;
+                match item.get_mut() {
+                    DeValue::Table(inner) => inner,
+                    _ => return Err(missing(index)),
+                }
+            }
+            _ => return Err(missing(step)),
+        };
+    }
+    match table.get_mut(last.as_str()) {
+        Some(slot) => *slot = value.clone(),
+        None => {
+            let key = Spanned::new(axis.span.clone(), std::borrow::Cow::Owned(last.clone()));
+            table.insert(key, value.clone());
+        }
+    }
+    Ok(())
+}
+
+impl<'i> RawAxis<'i> {
+    /// Its values.
+    pub(crate) fn values(&self) -> &[Spanned<DeValue<'i>>] {
+        &self.values
+    }
+}

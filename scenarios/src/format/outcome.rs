@@ -1,0 +1,199 @@
+//! Reads `[phases]`, `[chaos]` and `[expect]`.
+
+use super::chaos::{Chaos, ChaosKind, Strike};
+use super::refs::Build;
+use super::table::{kind_of, At, Table};
+use super::types::{Bounds, Count, Expect, Phases, Wanted};
+use super::{limits, table::Cx};
+use crate::units::{clip, Time};
+use std::collections::BTreeMap;
+use toml::de::DeValue;
+
+impl Build<'_> {
+    pub(crate) fn phases(&mut self, root: &mut Table<'_, '_>) {
+        let Some(mut t) = root.table(&mut self.cx, "phases", "[phases]".to_owned()) else { return };
+        let default = Phases::default();
+        let phases = Phases {
+            boot: t.duration(&mut self.cx, "boot").unwrap_or(default.boot),
+            safety: t.duration(&mut self.cx, "safety").unwrap_or(default.safety),
+            converge: t.duration(&mut self.cx, "converge").unwrap_or(default.converge),
+        };
+        let total = phases.boot.plus(phases.safety).plus(phases.converge);
+        if total > limits::TIME {
+            let message = format!("the phases take {total} together");
+            self.cx.error(&t.span, "out-of-range", message, "the limit is 10 years (3652.5 d)".to_owned());
+        }
+        self.stage.phases = phases;
+        t.finish(&mut self.cx);
+    }
+
+    pub(crate) fn chaos(&mut self, root: &mut Table<'_, '_>) -> Option<Chaos> {
+        let mut t = root.table(&mut self.cx, "chaos", "[chaos]".to_owned())?;
+        let safety = self.stage.phases.safety;
+        let every = t.duration(&mut self.cx, "every").unwrap_or(Time::secs(5));
+        let start = t.unit(&mut self.cx, "start").unwrap_or(Time::secs(5));
+        let stop = t.unit(&mut self.cx, "stop").unwrap_or(safety);
+        let max_down = t.count32(&mut self.cx, "max_down", 0..=limits::BROKERS).unwrap_or(1);
+        let max_at_once = t.count32(&mut self.cx, "max_at_once", 1..=10_000).unwrap_or(4);
+        let clusters: Vec<String> = self.stage.clusters.keys().cloned().collect();
+        let valid = || clusters.iter().map(String::as_str).collect();
+        let on = t.names(&mut self.cx, "on", ("cluster", "clusters"), valid);
+        if stop > safety {
+            let span = t.key_span("stop");
+            let message = format!("chaos stops at {stop}, after the safety phase of {safety}");
+            self.cx.error(&span, "out-of-range", message, "lower `stop`, or raise `phases.safety`".to_owned());
+        }
+        let slots = stop.0.saturating_sub(start.0) / every.0;
+        if slots > limits::STEPS as u64 {
+            let span = t.key_span("every");
+            let message = format!("chaos would strike {slots} times");
+            self.cx.error(&span, "too-many", message, format!("the limit is {}: raise `every`", limits::STEPS));
+        }
+        let mut strikes = BTreeMap::new();
+        for (key, kind) in ChaosKind::NAMED {
+            if let Some(mut inner) = t.table(&mut self.cx, key, format!("[chaos.{key}]")) {
+                strikes.insert(*kind, strike(&mut self.cx, &mut inner));
+                inner.finish(&mut self.cx);
+            }
+        }
+        if strikes.values().all(|s| s.weight == 0) {
+            let message = "[chaos] has nothing to draw from".to_owned();
+            let help = "add a kind with a weight, such as `power_loss = { weight = 2, max = \"5 s\" }`".to_owned();
+            self.cx.error(&t.span, "missing-key", message, help);
+        }
+        t.finish(&mut self.cx);
+        Some(Chaos { every, start, stop, max_down, max_at_once, on, strikes })
+    }
+
+    // ------------------------------------------------------------------------------------------------------------ expect
+
+    pub(crate) fn expect(&mut self, root: &mut Table<'_, '_>) {
+        let Some(mut t) = root.table(&mut self.cx, "expect", "[expect]".to_owned()) else { return };
+        let vocabulary = self.cx.vocabulary;
+        let marks = || vocabulary.marks.iter().map(|m| &**m).collect();
+        let invariants = || vocabulary.invariants.iter().map(|i| &**i).collect();
+        let expect = Expect {
+            states: self.states(&mut t),
+            records: self.records(&mut t),
+            must_reach: t.names(&mut self.cx, "must_reach", ("mark", "marks"), marks),
+            never_reach: t.names(&mut self.cx, "never_reach", ("mark", "marks"), marks),
+            equals: self.equals(&mut t),
+            violation: t.names(&mut self.cx, "violation", ("invariant", "invariants"), invariants),
+            rpo_records: bounds(&mut self.cx, &mut t, "rpo_records", |cx, t, key| t.count(cx, key, 0..=1 << 62).map(|n| n.value)),
+            rpo: bounds(&mut self.cx, &mut t, "rpo", |cx, t, key| t.unit(cx, key)),
+            rto: bounds(&mut self.cx, &mut t, "rto", |cx, t, key| t.unit(cx, key)),
+        };
+        self.stage.expect = expect;
+        t.finish(&mut self.cx);
+    }
+
+    fn states(&mut self, t: &mut Table<'_, '_>) -> BTreeMap<String, String> {
+        let mut states = BTreeMap::new();
+        let Some(inner) = t.table(&mut self.cx, "states", "`expect.states`".to_owned()) else { return states };
+        for (key, value) in inner.entries() {
+            let topic = self.mirrored(&key);
+            let DeValue::String(text) = value.get_ref() else {
+                let message = format!("the state of `{}` is a text, not {}", clip(&key.value, 60), kind_of(value.get_ref()));
+                self.cx.error(&value.span(), "wrong-type", message, "write it as \"MIRRORING\"".to_owned());
+                continue;
+            };
+            let state = self.state(&At { value: text.to_string(), span: value.span() });
+            if let Some(((mirror, topic, _), state)) = topic.zip(state) {
+                states.insert(format!("{mirror}/{topic}"), state);
+            }
+        }
+        states
+    }
+
+    fn records(&mut self, t: &mut Table<'_, '_>) -> BTreeMap<String, Count> {
+        let mut records = BTreeMap::new();
+        let Some(inner) = t.table(&mut self.cx, "records", "`expect.records`".to_owned()) else { return records };
+        for (key, value) in inner.entries() {
+            let topic = self.topic_somewhere(&key);
+            let count = match value.get_ref() {
+                DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).ok().map(Count::Exactly),
+                DeValue::Table(map) => {
+                    let mut t = Table::new(format!("`expect.records.{}`", clip(&key.value, 60)), value.span(), map);
+                    let at_least = t.count(&mut self.cx, "at_least", 0..=1 << 62).map_or(0, |n| n.value);
+                    let at_most = t.count(&mut self.cx, "at_most", at_least..=1 << 62).map(|n| n.value);
+                    t.finish(&mut self.cx);
+                    Some(Count::Within { at_least, at_most })
+                }
+                _ => None,
+            };
+            match count {
+                None => {
+                    let message = format!("the records of `{}` are not a number from 0", clip(&key.value, 60));
+                    let help = "write a number, or `{ at_least = 100, at_most = 200 }`".to_owned();
+                    self.cx.error(&value.span(), "wrong-type", message, help);
+                }
+                Some(count) => {
+                    if let Some((cluster, topic, _)) = topic {
+                        records.insert(format!("{cluster}/{topic}"), count);
+                    }
+                }
+            }
+        }
+        records
+    }
+
+    fn equals(&mut self, t: &mut Table<'_, '_>) -> Vec<super::types::Equal> {
+        let mut equals = Vec::new();
+        let Some(inner) = t.table(&mut self.cx, "equals", "`expect.equals`".to_owned()) else { return equals };
+        for (key, value) in inner.entries() {
+            let wanted = match value.get_ref() {
+                DeValue::String(text) => Some(Wanted::Name(text.to_string())),
+                DeValue::Boolean(b) => Some(Wanted::Truth(*b)),
+                DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix()).ok().map(Wanted::Number),
+                _ => None,
+            };
+            let Some(wanted) = wanted else {
+                let message = format!("`{}` cannot equal {}", clip(&key.value, 60), kind_of(value.get_ref()));
+                self.cx.error(&value.span(), "wrong-type", message, "write a number, a name in quotes, or true".to_owned());
+                continue;
+            };
+            equals.extend(self.equal(&key, &At { value: wanted, span: value.span() }));
+        }
+        equals.sort_by(|a: &super::types::Equal, b| a.term.cmp(&b.term));
+        equals
+    }
+}
+
+fn strike(cx: &mut Cx<'_>, t: &mut Table<'_, '_>) -> Strike {
+    let weight = t.count32(cx, "weight", 0..=1_000_000).unwrap_or(1);
+    let min = t.duration(cx, "min");
+    let max = t.duration(cx, "max");
+    let count = t.count32(cx, "count", 0..=100_000);
+    if let Some((min, max)) = min.zip(max).filter(|(min, max)| min > max) {
+        let span = t.key_span("max");
+        let message = format!("the longest is shorter than the shortest in {}: {max} and {min}", t.what);
+        cx.error(&span, "conflict", message, "swap `min` and `max`".to_owned());
+    }
+    let max = max.unwrap_or_else(|| Time::secs(5).max(min.unwrap_or_default()));
+    let min = min.unwrap_or_else(|| Time::millis(100).min(max));
+    Strike { weight, min, max, count }
+}
+
+fn bounds<T>(
+    cx: &mut Cx<'_>,
+    t: &mut Table<'_, '_>,
+    key: &'static str,
+    read: impl Fn(&mut Cx<'_>, &mut Table<'_, '_>, &'static str) -> Option<T>,
+) -> Option<Bounds<T>> {
+    let mut inner = t.table(cx, key, format!("`expect.{key}`"))?;
+    let mut at = |name: &'static str| read(cx, &mut inner, name);
+    let bounds = Bounds { p50: at("p50"), p90: at("p90"), p99: at("p99"), p999: at("p999"), max: at("max") };
+    inner.finish(cx);
+    Some(bounds)
+}
+
+/// Reads a seed: a whole number, or hexadecimal digits in quotes for those above 2^63.
+pub(crate) fn seed(cx: &mut Cx<'_>, t: &mut Table<'_, '_>, key: &'static str) -> Option<u64> {
+    if let Some(DeValue::String(text)) = t.raw(key).map(|v| v.get_ref()) {
+        if let Some(seed) = text.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok()) {
+            return Some(seed);
+        }
+    }
+    t.count(cx, key, 0..=i64::MAX as u64).map(|at| at.value)
+}
+
