@@ -82,8 +82,8 @@ impl Network {
             Some(Host::Up) => {}
             Some(Host::Paused) if receiver.state == EndState::Closed => {}
             Some(Host::Paused) => return, // the kernel keeps it; the resumed process is told
-            Some(Host::Frozen) if local => return,
             Some(Host::Vacant) => {}
+            _ if local => return,
             _ => return self.stall(now, slot, direction, out),
         }
         if receiver.state == EndState::Closed {

@@ -151,6 +151,9 @@ impl Network {
         let (Some(sender), Some(receiver)) = (self.node(from), self.node(to)) else {
             return out.inputs.push((from, Input::Closed { conn, why: CloseReason::Refused }));
         };
+        if sender.host != Host::Up {
+            return; // no process that could have asked
+        }
         if from == to {
             return out.inputs.push((from, Input::Closed { conn, why: CloseReason::Refused }));
         }
