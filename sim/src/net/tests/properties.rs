@@ -221,6 +221,7 @@ proptest! {
         prop_assert_eq!(play.rig.pending(), 0, "the network comes to rest");
         let queued = play.rig.net.links.iter().map(|link| link.queued).sum::<u64>();
         prop_assert_eq!(queued, 0, "and holds nothing back");
+        prop_assert_eq!(play.rig.net.connections(), 0, "no process knows any, and none leaks");
         // All processes are new ones by now: a fresh connection works.
         let conn = play.rig.connect(A, B);
         play.rig.pass(Nanos::from_secs(60));
