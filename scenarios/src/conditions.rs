@@ -8,8 +8,9 @@ use crate::format::condition::{Compare, Condition, Term, Value, Where};
 use crate::format::types::Wanted;
 use crate::setup::Setup;
 use mirrorlab_model::ids::{NodeId, Offset, PartitionIx};
-use mirrorlab_model::metadata::MetadataImage;
+use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::mirror::manager::Part;
+use mirrorlab_model::record::BatchView;
 use mirrorlab_model::replica::Replica;
 use mirrorlab_model::states::{DesiredState, MirrorState};
 use mirrorlab_sim::node::Condition as NodeCondition;
@@ -116,6 +117,56 @@ impl<'a> Eye<'a> {
             }
             Term::Done(step) => vec![Some(Seen::Truth(self.done.contains(step)))],
         }
+    }
+
+    /// Whether all partitions of a mirrored topic (`MIRROR/TOPIC`) are in a state, and what they are.
+    #[must_use]
+    pub fn topic_state(&self, topic: &str, state: &str) -> (bool, String) {
+        let (of, topic) = topic.split_once('/').unwrap_or(("", topic));
+        let term = Term::Mirror(Where { of: of.to_owned(), topic: topic.to_owned(), partition: None });
+        self.equals(&term, &Wanted::Name(state.to_owned()))
+    }
+
+    /// The records of a topic (`CLUSTER/TOPIC`) below the leaders' high watermarks, control records left out; `None` while a
+    /// partition has no leader. Counts by reading the logs: meant for the end of a run.
+    #[must_use]
+    pub fn records(&self, topic: &str) -> Option<u64> {
+        let (of, topic) = topic.split_once('/')?;
+        let at = Where { of: of.to_owned(), topic: topic.to_owned(), partition: None };
+        let counts = self.each(&at, |c, image, p| {
+            let node = self.setup.broker_node(c, image.partition(p)?.state.leader)?;
+            let replica = self.leader(c, p)?;
+            let (mut count, upto) = (0i64, replica.log.high_watermark());
+            let look = self.world.node(node).disk.look(self.world.store());
+            for file in replica.log.segments().map(|s| s.file) {
+                let batches = (0..look.appends(file)).map(|n| look.append(file, n));
+                for bytes in batches {
+                    let batch = BatchView::parse(&bytes).ok()?;
+                    let counts = batch.base_offset() >= replica.log.start() && batch.next_offset() <= upto;
+                    if counts && !batch.is_control() {
+                        count += i64::from(batch.record_count());
+                    }
+                }
+            }
+            Some(Seen::Number(count))
+        });
+        counts.into_iter().map(|c| if let Some(Seen::Number(n)) = c { u64::try_from(n).ok() } else { None }).sum()
+    }
+
+    /// The partitions that a condition names, with their clusters.
+    #[must_use]
+    pub fn partitions_of(&self, condition: &Condition) -> Vec<(u8, PartitionIx)> {
+        let mut found = Vec::new();
+        for term in condition.terms() {
+            let (Term::Mirror(at) | Term::Lag(at) | Term::Leader(at) | Term::Epoch(at) | Term::Isr(at) | Term::End(at) | Term::Start(at) | Term::Attempts(at) | Term::Desired(at)) = term
+            else {
+                continue;
+            };
+            let Some(cluster) = self.cluster_of(&at.of) else { continue };
+            let numbers = self.each(at, |_, _, p| Some(Seen::Number(i64::from(p.0))));
+            found.extend(numbers.into_iter().filter_map(|n| if let Some(Seen::Number(n)) = n { Some((cluster, PartitionIx(n as u32))) } else { None }));
+        }
+        found
     }
 
     // ------------------------------------------------------------------------------------------------------------- nodes

@@ -369,7 +369,7 @@ fn who(lab: &Lab, place: &Place, over: &BTreeSet<String>) -> Vec<Who> {
 
 fn ops(call: DiskCall) -> Ops {
     match call {
-        DiskCall::Any => Ops::ANY,
+        DiskCall::Any => Ops::ALL,
         DiskCall::Read => Ops::READ,
         DiskCall::Write => Ops::WRITE,
         DiskCall::Flush => Ops::FLUSH,

@@ -291,7 +291,7 @@ impl Lab {
         config.batch_bytes = plan.batch.0 as u32;
         config.delivery_timeout = plan.delivery_timeout.nanos();
         config.cluster.channel.request_timeout = plan.request_timeout.nanos();
-        config.cluster.channel.max_in_flight = plan.in_flight as usize;
+        config.cluster.channel.max_in_flight = plan.in_flight;
         let node = self.add_client(name, cluster, &plan.site, Program::Producer(Arc::new(config)));
         self.setup.producers.push(ClientSetup { name: name.into(), number, cluster, node });
     }

@@ -1,6 +1,23 @@
 //! What happens: scenario files, plan, workload, faults, checks, runner.
+//!
+//! Read in this order: [`format`] (what a file may say), [`plan`] (every choice made), [`lab`] (a world made of it), [`setup`]
+//! (who is who), [`faults`] (what steps do), [`conditions`] (how a world is looked at), [`checks`] (what must hold), [`run`]
+//! (phases and verdict), [`marks`], [`meter`], [`story`] (what is told of it), [`folder`] (what it leaves on disk), [`same`]
+//! (one seed, one history), [`cli`] (the command line).
 
+pub mod checks;
+pub mod cli;
+pub mod conditions;
+pub mod faults;
+pub mod folder;
 pub mod format;
+pub mod lab;
+pub mod marks;
+pub mod meter;
 mod nearest;
 pub mod plan;
+pub mod run;
+pub mod same;
+pub mod setup;
+pub mod story;
 pub mod units;

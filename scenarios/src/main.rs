@@ -1,3 +1,5 @@
-//! Placeholder.
+//! The `mirrorlab` program.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    mirrorlab_scenarios::cli::main()
+}

@@ -7,10 +7,10 @@ use crate::checks::{Options as CheckOptions, Suite};
 use crate::conditions::Eye;
 use crate::faults::{undo, Striker, Undo};
 use crate::format::action::{Action, After, Step, Trigger};
-use crate::format::types::{Profile, Stage};
 use crate::lab::Lab;
 use crate::marks::{Mark, Marks};
 use crate::meter::Meter;
+use crate::plan::Plan;
 use crate::story::Story;
 use mirrorlab_model::guards::{self, Guards, Kind};
 use mirrorlab_model::ids::{Nanos, PartitionIx};
@@ -25,25 +25,32 @@ use std::ops::ControlFlow;
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The scenario's path or name, for the record.
-    pub scenario: String,
-    /// Its title.
-    pub title: String,
-    /// The world and what happens in it.
-    pub stage: Stage,
-    /// Which quirks are on to begin with.
-    pub profile: Profile,
-    /// The seed.
-    pub seed: u64,
-    /// Show the bare verdict, whatever `expect.violation` says.
-    pub ignore_expect: bool,
+    /// The scenario's path as given, for the record and the repro.
+    pub path: String,
+    /// Every choice made.
+    pub plan: Plan,
 }
 
-/// Why a run broke off.
-#[derive(Clone, Debug)]
-enum Stop {
-    /// Checks failed.
-    Violated(Vec<Violation>),
+/// Why a run ended.
+#[derive(Clone, Debug, Default)]
+pub struct End {
+    /// What broke: safety invariants of one event, or liveness properties when their time was over.
+    violations: Vec<Violation>,
+    /// Excuses that liveness properties named.
+    excuses: Vec<String>,
+}
+
+/// What a run waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Brokers to register and to be let in.
+    BrokersIn,
+    /// The topics of the plan.
+    TopicsExist,
+    /// The end of the safety phase.
+    SafetyEnd,
+    /// Every liveness property.
+    Convergence,
 }
 
 /// Scripts from here on end faults.
@@ -52,6 +59,12 @@ const UNDO: u32 = 1 << 20;
 const LATE: u32 = 1 << 21;
 /// The script that takes samples.
 const SAMPLE: u32 = 1 << 22;
+/// The script that looks whether the phase is over.
+const PHASE: u32 = SAMPLE + 1;
+/// Scripts from here on create mirrors.
+const MIRRORS: u32 = SAMPLE + 16;
+/// How often a phase is looked at that waits for the world.
+const LOOK: Nanos = Nanos::from_millis(250);
 
 /// Where a step of the timeline stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,47 +95,24 @@ pub struct Run {
     over: BTreeSet<String>,
     waiting: usize,
     counting: usize,
-    in_safety: bool,
+    /// Steps that wait for the answers to their orders.
+    ordered: usize,
+    phase: Phase,
     mirrors_at: Vec<(Nanos, String)>,
 }
 
 impl Drive for Run {
-    type Break = Stop;
+    type Break = End;
     fn now(&self) -> Nanos {
         self.lab.world.now()
     }
     fn next_time(&self) -> Option<Nanos> {
         self.lab.world.next_time()
     }
-    fn step(&mut self) -> ControlFlow<Stop> {
+    fn step(&mut self) -> ControlFlow<End> {
         let happened = self.lab.world.step();
         self.look(happened)
     }
-}
-
-/// The guards and quirks of a job.
-#[must_use]
-pub fn guards_of(stage: &Stage, profile: Profile) -> Guards {
-    let mut set = Guards::default();
-    for row in guards::rows() {
-        if let Kind::Quirk(versions) = row.kind {
-            let on = match profile {
-                Profile::Corrected => false,
-                Profile::Prototype => versions.contains('L'),
-                Profile::PrototypeJuly => versions.contains('J'),
-            };
-            set.set(row.id, on);
-        }
-    }
-    let mut switch = |names: &[String], on: bool| {
-        for row in names.iter().filter_map(|n| guards::by_name(n)) {
-            set.set(row.id, on);
-        }
-    };
-    switch(&stage.guards_off, false);
-    switch(&stage.quirks, true);
-    switch(&stage.quirks_off, false);
-    set
 }
 
 impl Run {
@@ -131,15 +121,16 @@ impl Run {
     /// # Errors
     /// A config entry that the model does not take.
     pub fn new(job: Job) -> Result<Self, crate::lab::BadConfig> {
-        let guards = guards_of(&job.stage, job.profile);
-        let lab = Lab::build(&job.stage, job.seed, guards)?;
+        let mut lab = Lab::build(&job.plan.stage, job.plan.seed, job.plan.guards())?;
         let suite = Suite::new(&lab.setup, CheckOptions::default());
-        let phases = job.stage.phases;
+        let phases = job.plan.stage.phases;
+        lab.world.schedule_script(LOOK, PHASE);
         Ok(Self {
             meter: Meter::new(phases.safety.nanos() + phases.converge.nanos()),
-            stands: vec![Stand::Waiting; job.stage.timeline.len()],
+            stands: vec![Stand::Waiting; job.plan.stage.timeline.len()],
             waiting: 0,
             counting: 0,
+            ordered: 0,
             job,
             lab,
             suite,
@@ -150,7 +141,7 @@ impl Run {
             base: Nanos::ZERO,
             safety_end: Nanos::ZERO,
             over: BTreeSet::new(),
-            in_safety: false,
+            phase: Phase::BrokersIn,
             mirrors_at: Vec::new(),
         })
     }
@@ -169,57 +160,61 @@ impl Run {
 
     // ------------------------------------------------------------------------------------------------------------ phases
 
-    /// Runs all phases and gives the record.
+    /// Runs to the end, paced by madsim's clock, and gives the record.
     pub async fn to_end(&mut self) -> Record {
-        match self.phases().await {
-            ControlFlow::Break(Stop::Violated(violations)) => self.record(violations, Vec::new()),
-            ControlFlow::Continue((violations, excuses)) => self.record(violations, excuses),
+        match pump(self, Nanos(u64::MAX)).await {
+            ControlFlow::Break(end) => self.record(end),
+            ControlFlow::Continue(()) => self.record(End::default()),
         }
     }
 
-    async fn phases(&mut self) -> ControlFlow<Stop, (Vec<Violation>, Vec<String>)> {
-        self.boot().await?;
-        self.begin_safety();
-        pump(self, self.safety_end).await?;
-        self.heal();
-        let left = self.converge().await?;
-        if !left.0.is_empty() {
-            return ControlFlow::Continue(left);
-        }
-        let violations = self.suite.at_end(&self.lab.world, &self.lab.setup);
-        if violations.is_empty() {
-            ControlFlow::Continue((Vec::new(), left.1))
-        } else {
-            ControlFlow::Break(Stop::Violated(violations))
-        }
+    /// Takes one event; false at the end.
+    pub fn single_step(&mut self) -> bool {
+        self.next_time().is_some() && self.step().is_continue()
     }
 
-    async fn boot(&mut self) -> ControlFlow<Stop> {
-        let bound = self.job.stage.phases.boot.nanos();
-        while self.now() < bound && !self.lab.brokers_in() {
-            let next = (self.now() + Nanos::from_millis(100)).min(bound);
-            self.advance(next).await?;
+    /// Goes on to the next phase if what this one waits for is there, or its time is over.
+    fn look_at_phase(&mut self) -> ControlFlow<End> {
+        let phases = self.job.plan.stage.phases;
+        let boot_over = self.now() >= phases.boot.nanos();
+        match self.phase {
+            Phase::BrokersIn if self.lab.brokers_in() || boot_over => {
+                self.phase = Phase::TopicsExist;
+                let stage = self.job.plan.stage.clone();
+                self.lab.create_topics(&stage);
+            }
+            Phase::TopicsExist if self.lab.orders_done() || boot_over => self.begin_safety(),
+            Phase::SafetyEnd if self.now() >= self.safety_end => self.heal(),
+            Phase::Convergence => self.look_at_convergence()?,
+            _ => {}
         }
-        let stage = self.job.stage.clone();
-        self.lab.create_topics(&stage);
-        while self.now() < bound && !self.lab.orders_done() {
-            let next = (self.now() + Nanos::from_millis(100)).min(bound);
-            self.advance(next).await?;
-        }
+        let next = match self.phase {
+            Phase::SafetyEnd => self.safety_end,
+            _ => self.now() + LOOK,
+        };
+        self.lab.world.schedule_script(next, PHASE);
         ControlFlow::Continue(())
     }
 
-    /// Goes on to an instant, also when nothing is due by then.
-    async fn advance(&mut self, to: Nanos) -> ControlFlow<Stop> {
-        self.lab.world.schedule_script(to, SAMPLE + 1);
-        pump(self, to).await
+    fn look_at_convergence(&mut self) -> ControlFlow<End> {
+        let left = self.suite.liveness(&self.lab.world, &self.lab.setup);
+        if !left.violations.is_empty() {
+            let end = self.safety_end + self.job.plan.stage.phases.converge.nanos();
+            if self.now() < end {
+                return ControlFlow::Continue(());
+            }
+            return ControlFlow::Break(End { violations: left.violations, excuses: left.excuses });
+        }
+        self.meter.caught_up_at.get_or_insert(self.lab.world.now().since(self.safety_end));
+        let violations = self.suite.at_end(&self.lab.world, &self.lab.setup);
+        ControlFlow::Break(End { violations, excuses: left.excuses })
     }
 
     fn begin_safety(&mut self) {
         self.base = self.now();
-        self.in_safety = true;
-        self.safety_end = self.base + self.job.stage.phases.safety.nanos();
-        let stage = &self.job.stage;
+        self.phase = Phase::SafetyEnd;
+        self.safety_end = self.base + self.job.plan.stage.phases.safety.nanos();
+        let stage = &self.job.plan.stage;
         self.lab.add_clients(stage, self.base, self.safety_end);
         for (name, mirror) in stage.mirrors.iter().filter(|(_, m)| !m.later) {
             self.mirrors_at.push((self.base + mirror.start.unwrap_or_default().nanos(), name.clone()));
@@ -231,19 +226,18 @@ impl Run {
             }
         }
         for (n, (at, _)) in self.mirrors_at.iter().enumerate() {
-            self.lab.world.schedule_script(*at, SAMPLE + 16 + n as u32);
+            self.lab.world.schedule_script(*at, MIRRORS + n as u32);
         }
         self.lab.world.schedule_script(self.base + self.meter.interval, SAMPLE);
-        self.lab.world.schedule_script(self.safety_end, SAMPLE + 1);
         self.story.tell(&self.lab.world, "clusters stand, topics exist: safety phase begins".to_owned(), false);
     }
 
     /// Every fault ends, but for permanent ones; whatever is down starts.
     fn heal(&mut self) {
-        self.in_safety = false;
+        self.phase = Phase::Convergence;
         let mut kept = BTreeSet::new();
         for n in 0..self.stands.len() {
-            if self.job.stage.timeline[n].permanent {
+            if self.job.plan.stage.timeline[n].permanent {
                 if let Stand::Struck { undo, .. } = &self.stands[n] {
                     kept.extend(undo.iter().filter_map(|u| if let Undo::Start(node) = u { Some(*node) } else { None }));
                 }
@@ -257,29 +251,13 @@ impl Run {
             }
         }
         self.story.tell(&self.lab.world, "all faults end: converge phase begins".to_owned(), true);
-        self.suite.on_heal(&self.lab.world);
-    }
-
-    async fn converge(&mut self) -> ControlFlow<Stop, (Vec<Violation>, Vec<String>)> {
-        let end = self.safety_end + self.job.stage.phases.converge.nanos();
-        loop {
-            let next = (self.now() + Nanos::from_millis(500)).min(end);
-            self.advance(next).await?;
-            let left = self.suite.liveness(&self.lab.world, &self.lab.setup);
-            if left.violations.is_empty() {
-                self.meter.caught_up_at.get_or_insert(self.now().since(self.base));
-                return ControlFlow::Continue((Vec::new(), left.excuses));
-            }
-            if self.now() >= end {
-                return ControlFlow::Continue((left.violations, left.excuses));
-            }
-        }
     }
 
     // ------------------------------------------------------------------------------------------------------------- steps
 
-    fn look(&mut self, happened: Happened) -> ControlFlow<Stop> {
+    fn look(&mut self, happened: Happened) -> ControlFlow<End> {
         match happened {
+            Happened::Script(PHASE) => self.look_at_phase()?,
             Happened::Script(number) => self.on_script(number),
             Happened::Exited(node, reason) => {
                 let name = self.lab.world.node(node).name.clone();
@@ -289,16 +267,19 @@ impl Run {
             Happened::Event | Happened::Nothing => {}
         }
         let world = &self.lab.world;
+        if world.trace().is_empty() && happened == Happened::Event {
+            return ControlFlow::Continue(());
+        }
         for event in world.trace() {
             self.marks.on_trace(&event.trace);
             self.meter.on_trace(world.now(), event);
             self.story.on_trace(world, &self.lab.setup, event);
         }
-        let violations = self.suite.on_step(world, &self.lab.setup, happened);
+        let violations = self.suite.on_step(&self.lab.world, &self.lab.setup);
         if !violations.is_empty() {
-            return ControlFlow::Break(Stop::Violated(violations.to_vec()));
+            return ControlFlow::Break(End { violations: violations.to_vec(), excuses: Vec::new() });
         }
-        if self.in_safety && self.waiting + self.counting > 0 && !self.lab.world.trace().is_empty() {
+        if self.phase == Phase::SafetyEnd && self.waiting + self.counting + self.ordered > 0 {
             self.watch_conditions();
         }
         ControlFlow::Continue(())
@@ -310,31 +291,24 @@ impl Run {
                 self.meter.sample(&self.lab.world, &self.lab.setup);
                 let next = self.now() + self.meter.interval;
                 self.lab.world.schedule_script(next, SAMPLE);
-                if self.in_safety && self.waiting > 0 {
-                    self.watch_conditions();
-                }
             }
-            n if n > SAMPLE + 15 => {
-                let name = self.mirrors_at[(n - SAMPLE - 16) as usize].1.clone();
-                let stage = self.job.stage.clone();
+            n if n >= MIRRORS => {
+                let name = self.mirrors_at[(n - MIRRORS) as usize].1.clone();
+                let stage = self.job.plan.stage.clone();
                 self.lab.create_mirror(&stage, &name);
                 self.story.tell(&self.lab.world, format!("operator creates mirror {name} and starts its topics"), true);
             }
-            n if n > SAMPLE => {}
             n if n >= LATE => self.strike(n - LATE),
             n if n >= UNDO => self.end_step(n - UNDO),
-            n => {
-                if self.in_safety {
-                    self.strike(n);
-                }
-            }
+            n if self.phase == Phase::SafetyEnd => self.strike(n),
+            _ => {}
         }
     }
 
     /// A broker that was shut down for a restart starts again.
     fn restart_if_wanted(&mut self, node: mirrorlab_model::ids::NodeId) {
         for n in 0..self.stands.len() {
-            let restart = matches!(self.job.stage.timeline[n].action, Action::Restart { .. });
+            let restart = matches!(self.job.plan.stage.timeline[n].action, Action::Restart { .. });
             if let Stand::Struck { undo, .. } = &self.stands[n] {
                 if restart && undo.contains(&Undo::Start(node)) {
                     self.lab.world.start(node);
@@ -344,11 +318,11 @@ impl Run {
     }
 
     fn strike(&mut self, n: u32) {
-        let step: Step = self.job.stage.timeline[n as usize].clone();
+        let step: Step = self.job.plan.stage.timeline[n as usize].clone();
         if let Action::Heal { step: named } = &step.action {
             self.heal_partitions(named.as_deref());
         }
-        let stage = self.job.stage.clone();
+        let stage = self.job.plan.stage.clone();
         let done = self.striker.strike(&mut self.lab, &stage, &step.action, &self.over);
         self.story.tell(&self.lab.world, done.text.clone(), true);
         let band = self.bands.len();
@@ -358,14 +332,8 @@ impl Run {
         } else if let Action::ResetConnections { .. } = step.action {
             self.lab.world.schedule_script(self.now() + Nanos::from_millis(1), UNDO + n);
         }
-        if let Trigger::At { at, every: Some(every), times } = &step.trigger {
-            let next = self.now() + every.nanos();
-            let count = (next.since(self.base + at.nanos()).0 / every.0.max(1)) as u32;
-            if next < self.safety_end && times.is_none_or(|t| count < t) {
-                self.lab.world.schedule_script(next, n);
-            }
-        }
         let nothing = done.undo.is_empty() && done.orders.is_empty();
+        self.ordered += usize::from(!done.orders.is_empty());
         self.stands[n as usize] = Stand::Struck { undo: done.undo, orders: done.orders, band };
         if nothing {
             self.finish_step(n);
@@ -374,7 +342,7 @@ impl Run {
 
     fn heal_partitions(&mut self, named: Option<&str>) {
         for n in 0..self.stands.len() {
-            let step = &self.job.stage.timeline[n];
+            let step = &self.job.plan.stage.timeline[n];
             let meant = matches!(step.action, Action::Partition { .. }) && named.is_none_or(|s| step.name.as_deref() == Some(s));
             if meant && matches!(self.stands[n], Stand::Struck { .. }) {
                 self.end_step(n as u32);
@@ -398,7 +366,7 @@ impl Run {
     }
 
     fn finish_step(&mut self, n: u32) {
-        if let Some(name) = &self.job.stage.timeline[n as usize].name {
+        if let Some(name) = &self.job.plan.stage.timeline[n as usize].name {
             self.over.insert(name.clone());
         }
     }
@@ -407,7 +375,7 @@ impl Run {
         for n in 0..self.stands.len() {
             match &self.stands[n] {
                 Stand::Waiting => {
-                    let Trigger::When { when, after, .. } = &self.job.stage.timeline[n].trigger else { continue };
+                    let Trigger::When { when, after, .. } = &self.job.plan.stage.timeline[n].trigger else { continue };
                     let eye = Eye { world: &self.lab.world, setup: &self.lab.setup, done: &self.over };
                     if !eye.holds(when) {
                         continue;
@@ -429,6 +397,7 @@ impl Run {
                     let admins = self.lab.setup.admins.iter().filter_map(|a| self.lab.world.node(*a).admin());
                     let answered = |id: &u32| admins.clone().any(|a| a.outcome(*id).is_some());
                     if orders.iter().all(answered) {
+                        self.ordered -= 1;
                         self.end_step(n as u32);
                     }
                 }
@@ -438,7 +407,7 @@ impl Run {
     }
 
     fn start_counting(&mut self, n: usize, left: u64, records: bool) {
-        let Trigger::When { when, .. } = &self.job.stage.timeline[n].trigger else { return };
+        let Trigger::When { when, .. } = &self.job.plan.stage.timeline[n].trigger else { return };
         let eye = Eye { world: &self.lab.world, setup: &self.lab.setup, done: &self.over };
         let on = eye.partitions_of(when);
         self.counting += 1;
@@ -462,7 +431,8 @@ impl Run {
 
     // ------------------------------------------------------------------------------------------------------------ record
 
-    fn record(&mut self, violations: Vec<Violation>, excuses: Vec<String>) -> Record {
+    fn record(&mut self, end: End) -> Record {
+        let End { violations, excuses } = end;
         let expectations = if violations.is_empty() { self.expectations() } else { Vec::new() };
         let (verdict, reason) = self.verdict(&violations, &expectations);
         let mut figures = BTreeMap::new();
@@ -472,16 +442,11 @@ impl Run {
         }
         let counts = self.lab.world.counts();
         let end = self.now();
-        for band in &mut self.bands {
-            if band.to_ns == band.from_ns {
-                band.to_ns = band.from_ns;
-            }
-        }
         Record {
-            scenario: self.job.scenario.clone(),
-            title: self.job.title.clone(),
-            seed: self.job.seed,
-            profile: self.job.profile.name().to_owned(),
+            scenario: self.job.path.clone(),
+            title: self.job.plan.title.clone(),
+            seed: self.job.plan.seed,
+            profile: self.job.plan.profile.name().to_owned(),
             resolved: self.resolved(),
             verdict,
             reason,
@@ -510,7 +475,7 @@ impl Run {
     }
 
     fn resolved(&self) -> String {
-        let stage = &self.job.stage;
+        let stage = &self.job.plan.stage;
         let clusters: Vec<String> = stage
             .clusters
             .iter()
@@ -534,7 +499,7 @@ impl Run {
         for node in self.lab.world.nodes() {
             all.merge_hits(&node.guards);
         }
-        let set = guards_of(&self.job.stage, self.job.profile);
+        let set = self.job.plan.guards();
         let named = |keep: &dyn Fn(&guards::Row) -> bool| guards::rows().filter(|r| keep(r)).map(|r| r.name.to_owned()).collect();
         GuardUse {
             hit: named(&|r| r.kind == Kind::Guard && all.was_hit(r.id)),
@@ -544,7 +509,7 @@ impl Run {
     }
 
     fn expectations(&self) -> Vec<Expectation> {
-        let expect = &self.job.stage.expect;
+        let expect = &self.job.plan.stage.expect;
         let eye = Eye { world: &self.lab.world, setup: &self.lab.setup, done: &self.over };
         let mut out = Vec::new();
         for (topic, state) in &expect.states {
@@ -565,7 +530,7 @@ impl Run {
             let n = Mark::named(name).map_or(0, |m| self.marks.count(m));
             out.push(Expectation { what: format!("never {name}"), expected: "0".into(), got: n.to_string(), met: n == 0 });
         }
-        for (n, step) in self.job.stage.timeline.iter().enumerate() {
+        for (n, step) in self.job.plan.stage.timeline.iter().enumerate() {
             if matches!(step.trigger, Trigger::When { .. }) && matches!(self.stands[n], Stand::Waiting | Stand::Counting { .. }) {
                 let what = format!("step {} ({})", n + 1, step.action.name());
                 out.push(Expectation { what, expected: "its condition holds".into(), got: "it never did".into(), met: false });
@@ -575,8 +540,8 @@ impl Run {
     }
 
     fn verdict(&self, violations: &[Violation], expectations: &[Expectation]) -> (Verdict, String) {
-        let expected = &self.job.stage.expect.violation;
-        let wanted = !expected.is_empty() && !self.job.ignore_expect;
+        let expected = &self.job.plan.stage.expect.violation;
+        let wanted = !expected.is_empty();
         if let Some(first) = violations.first() {
             let names = |v: &Violation| expected.contains(&v.id);
             if wanted {
@@ -604,7 +569,7 @@ impl Run {
     /// The first mark that the run had to reach and did not: those that the file names, and what any mirror or producer is
     /// there for.
     fn missing_mark(&self) -> Option<String> {
-        let stage = &self.job.stage;
+        let stage = &self.job.plan.stage;
         let named = stage.expect.must_reach.iter().filter_map(|n| Mark::named(n));
         let mirrors = (!stage.mirrors.is_empty() && !stage.producers.is_empty()).then_some(Mark::Mirrored);
         let producers = stage.producers.values().any(|p| p.acks != crate::format::types::Acks::None).then_some(Mark::Acked);

@@ -77,13 +77,15 @@ pub struct Generator {
     total: u64,
     partitions: u32,
     cursor: u32,
+    /// Records ordered beside the schedule and not taken yet.
+    extra: u64,
 }
 
 impl Generator {
     /// A load that has not started.
     #[must_use]
     pub fn new(config: GeneratorConfig, linger: Nanos) -> Self {
-        Self { config, linger, origin: None, records: 0, per: Nanos(1), taken: 0, total: 0, partitions: 0, cursor: 0 }
+        Self { config, linger, origin: None, records: 0, per: Nanos(1), taken: 0, total: 0, partitions: 0, cursor: 0, extra: 0 }
     }
 
     /// There are `partitions` from now on. A rate per partition starts a new schedule, a total rate goes on.
@@ -126,13 +128,21 @@ impl Generator {
     /// How many records wait to be taken at `now`.
     #[must_use]
     pub fn due(&self, now: Nanos) -> u64 {
-        self.due_by(now).saturating_sub(self.taken)
+        self.due_by(now).saturating_sub(self.taken) + self.extra
+    }
+
+    /// So many records more are due now, whatever the schedule says.
+    pub fn add(&mut self, records: u64) {
+        self.extra += records;
     }
 
     /// Whether nothing will ever be due again.
     #[must_use]
     pub fn is_over(&self, now: Nanos) -> bool {
         let stopped = self.config.stop.is_some_and(|stop| now >= stop) && self.due(now) == 0;
+        if self.extra > 0 {
+            return false;
+        }
         stopped
             || self.config.limit.is_some_and(|limit| self.total >= limit)
             || (self.origin.is_some() && self.records == 0)
@@ -166,8 +176,10 @@ impl Generator {
             return;
         }
         let first = self.total;
-        self.taken += count;
-        self.total += count;
+        let beside = count.min(self.extra);
+        self.extra -= beside;
+        self.taken += count - beside;
+        self.total += count - beside;
         let choice = match self.config.rate {
             Rate::EachPartition { .. } => Choice::RoundRobin,
             Rate::Total { .. } => self.config.choice,

@@ -240,6 +240,13 @@ impl Producer {
         self.next_tick = self.generator.next_tick(now.mono);
     }
 
+    /// So many records are due now, beside the load's schedule: a script's burst.
+    pub fn produce_now(&mut self, records: u64, now: Now, cx: &mut Cx) {
+        self.generator.add(records);
+        self.next_tick = Some(now.mono);
+        self.inbox.wake(cx);
+    }
+
     fn ask_for_id(&mut self, now: Now, cx: &mut Cx) {
         if !matches!(self.ids.state, IdState::Wanted(at) if at <= now.mono) {
             return;

@@ -32,6 +32,8 @@ macro_rules! bodies {
             impl From<$answer> for Body { fn from(value: $answer) -> Self { Self::$answer(Box::new(value)) } }
         )*
         impl Body {
+            /// All names, in the order of this file.
+            pub const NAMES: &'static [&'static str] = &[ $( stringify!($name), stringify!($answer) ),* ];
             /// The type's name, for logs.
             #[must_use]
             pub const fn name(&self) -> &'static str {

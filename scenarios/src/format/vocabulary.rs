@@ -1,6 +1,10 @@
 //! The names that scenario files may use and that belong to other parts: guards, quirks, invariants, marks, message kinds,
 //! lanes and config keys. Kept as data, so that the format does not depend on those parts.
 
+use crate::faults::LANES;
+use crate::marks::Mark;
+use mirrorlab_model::metadata::configs::{broker_keys, mirror_keys, topic_keys, KeyInfo};
+use mirrorlab_model::wire::messages::Body;
 use std::borrow::Cow;
 
 /// A name or config key.
@@ -104,12 +108,12 @@ impl Vocabulary {
             guards: named(true),
             quirks: named(false),
             invariants,
-            marks: names(MARKS),
-            messages: names(MESSAGES),
-            lanes: names(LANES),
-            broker_keys: keys(BROKER_KEYS),
-            topic_keys: keys(TOPIC_KEYS),
-            mirror_keys: keys(MIRROR_KEYS),
+            marks: Mark::ALL.iter().map(|(_, name, _)| Name::from(*name)).collect(),
+            messages: Body::NAMES.iter().map(|name| Name::from(*name)).collect(),
+            lanes: LANES.iter().map(|(name, _)| Name::from(*name)).collect(),
+            broker_keys: keys(BROKER_KEYS, &broker_keys()),
+            topic_keys: keys(TOPIC_KEYS, &topic_keys()),
+            mirror_keys: keys(MIRROR_KEYS, &mirror_keys()),
         }
     }
 
@@ -130,81 +134,12 @@ impl Vocabulary {
     }
 }
 
-fn names(list: &'static [&'static str]) -> Vec<Name> {
-    list.iter().map(|name| Name::from(*name)).collect()
-}
-
 type KeyRow = (&'static str, ValueKind, &'static [&'static str]);
 
-fn keys(rows: &'static [KeyRow]) -> Vec<ConfigKey> {
-    rows.iter().map(|(name, kind, aliases)| ConfigKey { name: (*name).into(), kind: *kind, aliases }).collect()
+/// The rows that the model takes: a key that would change nothing is not offered.
+fn keys(rows: &'static [KeyRow], taken: &[KeyInfo]) -> Vec<ConfigKey> {
+    rows.iter().filter(|(name, ..)| taken.iter().any(|k| k.key == *name)).map(|(name, kind, aliases)| ConfigKey { name: (*name).into(), kind: *kind, aliases }).collect()
 }
-
-const MARKS: &[&str] = &[
-    "MirrorReachedMirroring",
-    "MirrorRecordsAppended",
-    "MirrorPaused",
-    "MirrorStopped",
-    "MirrorFailed",
-    "MirrorAligned",
-    "MirrorEpochBump",
-    "MirrorDiverged",
-    "SourceLeaderChange",
-    "DestinationLeaderChange",
-    "Failback",
-    "CleanElection",
-    "PreferredElection",
-    "EligibleElection",
-    "UncleanElection",
-    "FollowerTruncated",
-    "IsrShrink",
-    "IsrExpand",
-    "ProducerRetry",
-    "DuplicateRefused",
-    "UnflushedLoss",
-    "TornTail",
-    "BrokerFenced",
-    "PowerLoss",
-    "Crash",
-    "Partition",
-];
-
-const MESSAGES: &[&str] = &[
-    "Produce",
-    "Fetch",
-    "ListOffsets",
-    "Metadata",
-    "OffsetForLeaderEpoch",
-    "InitProducerId",
-    "RaftFetch",
-    "FetchSnapshot",
-    "BrokerRegistration",
-    "BrokerHeartbeat",
-    "AlterPartition",
-    "AllocateProducerIds",
-    "CreateTopics",
-    "DeleteTopics",
-    "CreatePartitions",
-    "IncrementalAlterConfigs",
-    "ElectLeaders",
-    "DeleteRecords",
-    "OffsetCommit",
-    "OffsetFetch",
-    "CreateClusterMirror",
-    "StartMirrorTopics",
-    "BumpLeaderEpochs",
-];
-
-const LANES: &[&str] = &[
-    "requests",
-    "metadata",
-    "replica-fetcher",
-    "mirror-fetcher",
-    "mirror-coordinator",
-    "mirror-sync",
-    "scheduler",
-    "controller",
-];
 
 const INT_MAX: i64 = i32::MAX as i64;
 const COUNT: ValueKind = ValueKind::Int { min: 1, max: INT_MAX };

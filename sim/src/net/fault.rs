@@ -52,6 +52,8 @@ pub enum Only {
     InterBroker,
     /// From broker to broker of two clusters: mirroring.
     InterCluster,
+    /// To or from a client.
+    Clients,
 }
 
 impl Only {
@@ -63,6 +65,7 @@ impl Only {
             Self::Controllers => from.role == Role::Controller || to.role == Role::Controller,
             Self::InterBroker => brokers && from.cluster == to.cluster,
             Self::InterCluster => brokers && from.cluster != to.cluster,
+            Self::Clients => from.role == Role::Client || to.role == Role::Client,
         }
     }
 }

@@ -1,0 +1,404 @@
+//! The command line: what was typed, and what it means (design section 3).
+
+use crate::checks::CHECKS;
+use crate::folder;
+use crate::format::{Diagnostics, Fault, Problem, Profile, Scenario};
+use crate::plan::{Overrides, Plan};
+use crate::run::{Job, Run};
+use crate::same::same_twice;
+use clap::{Args, Parser, Subcommand};
+use mirrorlab_model::guards::{self, Kind};
+use mirrorlab_reports::record::{Record, Row, Verdict};
+use mirrorlab_reports::{html, load, text};
+use mirrorlab_sim::pump::on_fresh_runtime;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Usage errors end with this code.
+const USAGE: u8 = 2;
+
+/// Runs mirrored clusters in a deterministic world: one scenario file and one seed give one history.
+#[derive(Parser, Debug)]
+#[command(name = "mirrorlab", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Run a scenario and print what happened and whether everything held.
+    Run(RunArgs),
+    /// Run a plan.toml, or the one in a run folder, again.
+    Replay {
+        /// A run folder or a plan.toml.
+        path: PathBuf,
+        /// Print the summary as JSON and nothing else.
+        #[arg(long)]
+        json: bool,
+        /// Where the run's folder goes.
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
+    /// Run a scenario twice side by side and compare after every event.
+    SameTwice {
+        /// The scenario file.
+        scenario: PathBuf,
+        /// The seed.
+        #[arg(long)]
+        seed: Option<u64>,
+    },
+    /// Read scenario files and say what is wrong with them.
+    Check {
+        /// Files or folders.
+        #[arg(required = true)]
+        paths: Vec<PathBuf>,
+    },
+    /// List guards and quirks, or explain one.
+    Guards {
+        /// Its name.
+        name: Option<String>,
+    },
+    /// List invariants, or explain one.
+    Checks {
+        /// Its id, such as S2 or L8.
+        id: Option<String>,
+    },
+    /// Print the JSON schema of scenario files, for editors.
+    Schema,
+    /// Make one HTML page of a run folder.
+    Report {
+        /// A run folder or a summary.json.
+        path: PathBuf,
+        /// Where the page goes. Default: report.html in the folder.
+        #[arg(long)]
+        html: Option<PathBuf>,
+    },
+}
+
+#[derive(Args, Debug)]
+struct RunArgs {
+    /// The scenario file.
+    scenario: PathBuf,
+    /// The seed. Default: the file's, else 0.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Which quirks are on to begin with: corrected, prototype or prototype-july.
+    #[arg(long)]
+    profile: Option<String>,
+    /// Switch a guard off.
+    #[arg(long, value_name = "G")]
+    guard_off: Vec<String>,
+    /// Switch a guard on that the file switches off; `all` for all.
+    #[arg(long, value_name = "G")]
+    guard_on: Vec<String>,
+    /// Switch a quirk on.
+    #[arg(long, value_name = "Q")]
+    quirk: Vec<String>,
+    /// Switch a quirk off; `all` for all.
+    #[arg(long, value_name = "Q")]
+    quirk_off: Vec<String>,
+    /// Show the bare verdict, whatever the file expects.
+    #[arg(long)]
+    ignore_expect: bool,
+    /// Print the summary as JSON and nothing else.
+    #[arg(long)]
+    json: bool,
+    /// Write trace.ndjson.
+    #[arg(long)]
+    trace: bool,
+    /// Where the run's folder goes. Default: runs/SCENARIO/SEED.
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Command::Run(args) => run(&args),
+        Command::Replay { path, json, out } => replay(&path, json, out.as_deref()),
+        Command::SameTwice { scenario, seed } => twice(&scenario, seed),
+        Command::Check { paths } => check(&paths),
+        Command::Guards { name } => list_guards(name.as_deref()),
+        Command::Checks { id } => list_checks(id.as_deref()),
+        Command::Schema => {
+            println!("{}", serde_json::to_string_pretty(&crate::format::schema()).unwrap_or_default());
+            Ok(0)
+        }
+        Command::Report { path, html } => report(&path, html.as_deref()),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(diagnostics) => {
+            eprintln!("{diagnostics}");
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+fn overrides(args: &RunArgs) -> Result<Overrides, Diagnostics> {
+    let profile = match &args.profile {
+        None => None,
+        Some(name) => match Profile::NAMED.iter().find(|(n, _)| n == name) {
+            Some((_, profile)) => Some(*profile),
+            None => {
+                let message = format!("--profile: there is no profile `{}`", crate::units::clip(name, 60));
+                let help = "corrected, prototype or prototype-july";
+                return Err(Diagnostics::one("command line", Problem::new(Fault::Command, "unknown-name", message).help(help)));
+            }
+        },
+    };
+    Ok(Overrides {
+        profile,
+        guards_off: args.guard_off.clone(),
+        guards_on: args.guard_on.clone(),
+        quirks: args.quirk.clone(),
+        quirks_off: args.quirk_off.clone(),
+        ignore_expect: args.ignore_expect,
+    })
+}
+
+fn run(args: &RunArgs) -> Result<u8, Diagnostics> {
+    let overrides = overrides(args)?;
+    let scenario = Scenario::load(&args.scenario)?;
+    let plans = Plan::resolve_all(&scenario, args.seed, &overrides)?;
+    let path = args.scenario.display().to_string();
+    let repro = repro(args, plans.first().map_or(0, |(_, plan)| plan.seed));
+    execute(path, plans, args.out.as_deref(), args.json, &repro)
+}
+
+fn replay(path: &Path, json: bool, out: Option<&Path>) -> Result<u8, Diagnostics> {
+    let file = if path.is_dir() { path.join("plan.toml") } else { path.to_path_buf() };
+    let plan = Plan::load(&file)?;
+    if let Some(before) = load::record(path).ok().filter(|_| path.is_dir()) {
+        let now = folder::build();
+        if before.build != now && !json {
+            eprintln!("note: the run was made by commit {} ({}), this is {} ({})", before.build.commit, before.build.toolchain, now.commit, now.toolchain);
+        }
+    }
+    let repro = format!("mirrorlab replay {}", file.display());
+    let own = path.is_dir().then_some(path);
+    execute(file.display().to_string(), vec![(String::new(), plan)], out.or(own), json, &repro)
+}
+
+/// Runs plans one after the other and leaves their records.
+fn execute(path: String, plans: Vec<(String, Plan)>, out: Option<&Path>, json: bool, repro: &str) -> Result<u8, Diagnostics> {
+    let many = plans.len() > 1;
+    let mut rows = Vec::new();
+    let mut folder = PathBuf::new();
+    for (label, plan) in plans {
+        folder = folder::folder_of(out, &plan.plan.scenario, plan.seed);
+        let own = if many { folder.join(slug(&label)) } else { folder.clone() };
+        let mut record = one(&path, &plan)?;
+        record.repro = repro.to_owned();
+        folder::write(&own, &plan, &record)?;
+        rows.push((label, record));
+    }
+    let record = if many { matrix(rows, repro) } else { rows.remove(0).1 };
+    if many {
+        folder::write_record(&folder, &record)?;
+    }
+    folder::point_latest(&folder);
+    if json {
+        println!("{}", serde_json::to_string_pretty(&record).unwrap_or_default());
+    } else {
+        print!("{}", text::render(&record, &folder.display().to_string()));
+    }
+    Ok(record.verdict.exit_code())
+}
+
+/// Runs one plan.
+///
+/// # Errors
+/// A config entry that the model does not take.
+pub fn one(path: &str, plan: &Plan) -> Result<Record, Diagnostics> {
+    let job = Job { path: path.to_owned(), plan: plan.clone() };
+    let began = now();
+    let done = on_fresh_runtime(plan.seed, async move || match Run::new(job) {
+        Ok(mut run) => Ok(run.to_end().await),
+        Err(bad) => Err(bad.0),
+    });
+    let mut record = done.map_err(|bad| Diagnostics::one(path, Problem::new(Fault::File, "bad-config", bad)))?;
+    record.wall_s = began.elapsed().as_secs_f64();
+    record.peak_rss_mb = folder::peak_rss_mb();
+    record.build = folder::build();
+    if record.wall_s > 0.0 {
+        record.figures.insert("messages_per_wall_s".into(), record.messages as f64 / record.wall_s);
+    }
+    Ok(record)
+}
+
+#[expect(clippy::disallowed_methods, reason = "wall time of the whole run, for reports; nothing simulated sees it")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// One record over the rows of a matrix: the worst verdict counts.
+fn matrix(rows: Vec<(String, Record)>, repro: &str) -> Record {
+    let order = [Verdict::Diverged, Verdict::Violation, Verdict::Stall, Verdict::Unmet, Verdict::Vacuous, Verdict::Unknown];
+    let worst = order.into_iter().find(|v| rows.iter().any(|(_, r)| r.verdict == *v)).unwrap_or(Verdict::Pass);
+    let mut whole = rows[0].1.clone();
+    whole.verdict = worst;
+    whole.reason = match rows.iter().find(|(_, r)| r.verdict == worst) {
+        Some((label, r)) if worst != Verdict::Pass => format!("{label}: {}", r.reason),
+        _ => format!("all {} rows passed", rows.len()),
+    };
+    whole.repro = repro.to_owned();
+    whole.wall_s = rows.iter().map(|(_, r)| r.wall_s).sum();
+    whole.events = rows.iter().map(|(_, r)| r.events).sum();
+    whole.messages = rows.iter().map(|(_, r)| r.messages).sum();
+    whole.appends = rows.iter().map(|(_, r)| r.appends).sum();
+    whole.violations = rows.iter().flat_map(|(_, r)| r.violations.clone()).collect();
+    whole.rows = rows.into_iter().map(|(label, record)| Row { set: keys_of(&label), record }).collect();
+    whole
+}
+
+/// `links.wan.latency = 25 ms, clusters.west… = 4` as keys and values.
+fn keys_of(label: &str) -> BTreeMap<String, String> {
+    let pairs = label.split(", ").filter_map(|pair| pair.split_once('='));
+    pairs.map(|(k, v)| (k.trim().to_owned(), v.trim().trim_matches('"').to_owned())).collect()
+}
+
+fn slug(label: &str) -> String {
+    let kept = label.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '_' });
+    kept.take(120).collect()
+}
+
+fn repro(args: &RunArgs, seed: u64) -> String {
+    let mut text = format!("mirrorlab run {} --seed {seed}", args.scenario.display());
+    if let Some(profile) = &args.profile {
+        text.push_str(&format!(" --profile {profile}"));
+    }
+    for (option, names) in [
+        ("--guard-off", &args.guard_off),
+        ("--guard-on", &args.guard_on),
+        ("--quirk", &args.quirk),
+        ("--quirk-off", &args.quirk_off),
+    ] {
+        names.iter().for_each(|name| text.push_str(&format!(" {option} {name}")));
+    }
+    if args.ignore_expect {
+        text.push_str(" --ignore-expect");
+    }
+    text
+}
+
+fn twice(path: &Path, seed: Option<u64>) -> Result<u8, Diagnostics> {
+    let scenario = Scenario::load(path)?;
+    for (label, plan) in Plan::resolve_all(&scenario, seed, &Overrides::default())? {
+        let seed = plan.seed;
+        let job = Job { path: path.display().to_string(), plan };
+        let name = if label.is_empty() { path.display().to_string() } else { format!("{} [{label}]", path.display()) };
+        match on_fresh_runtime(seed, async move || same_twice(&job)) {
+            Ok(hash) => println!("{name} seed {seed}: the same history twice, trace hash {hash:016x}"),
+            Err(parting) => {
+                println!("{name} seed {seed}: two histories part at event {}", parting.step);
+                for (n, traced) in parting.traced.iter().enumerate() {
+                    println!("  run {}: at {} ns: {traced:?}", n + 1, parting.at[n]);
+                }
+                return Ok(Verdict::Diverged.exit_code());
+            }
+        }
+    }
+    Ok(0)
+}
+
+fn check(paths: &[PathBuf]) -> Result<u8, Diagnostics> {
+    let mut files = Vec::new();
+    for path in paths {
+        collect(path, &mut files);
+    }
+    let mut bad = 0;
+    for file in &files {
+        let problem = Scenario::load(file).and_then(|s| Plan::resolve_all(&s, None, &Overrides::default()).map(|_| ())).err();
+        match problem {
+            None => println!("{}: ok", file.display()),
+            Some(diagnostics) => {
+                bad += 1;
+                eprintln!("{diagnostics}");
+            }
+        }
+    }
+    if files.is_empty() {
+        let message = "no scenario file was found".to_owned();
+        return Err(Diagnostics::one("command line", Problem::new(Fault::Command, "no-files", message)));
+    }
+    Ok(if bad == 0 { 0 } else { USAGE })
+}
+
+/// Scenario files of a folder, in order of name; a file stands for itself.
+pub fn collect(path: &Path, into: &mut Vec<PathBuf>) {
+    if !path.is_dir() {
+        return into.push(path.to_path_buf());
+    }
+    let mut inside: Vec<PathBuf> = std::fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    inside.sort();
+    for entry in inside {
+        let hidden = entry.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.') || n == "src");
+        if entry.is_dir() && !hidden {
+            collect(&entry, into);
+        } else if entry.extension().is_some_and(|e| e == "toml") && entry.file_name().is_some_and(|n| n != "Cargo.toml") {
+            into.push(entry);
+        }
+    }
+}
+
+fn list_guards(name: Option<&str>) -> Result<u8, Diagnostics> {
+    let kind = |kind: Kind| match kind {
+        Kind::Guard => "guard".to_owned(),
+        Kind::Quirk(versions) => format!("quirk {versions}"),
+    };
+    match name {
+        None => {
+            for row in guards::rows() {
+                println!("{:<42} {:<8} {}", row.name, kind(row.kind), row.says);
+            }
+        }
+        Some(name) => {
+            let Some(row) = guards::by_name(name) else { return Err(unknown("guard or quirk", name, guards::rows().map(|r| r.name))) };
+            println!("{} ({})\n  {}\n  source: {}\n  without it breaks: {}", row.name, kind(row.kind), row.says, row.source, row.breaks.join(", "));
+        }
+    }
+    Ok(0)
+}
+
+fn list_checks(id: Option<&str>) -> Result<u8, Diagnostics> {
+    match id {
+        None => CHECKS.iter().for_each(|c| println!("{:<5} {}", c.id, c.name)),
+        Some(id) => {
+            let Some(check) = CHECKS.iter().find(|c| c.id.eq_ignore_ascii_case(id)) else {
+                return Err(unknown("invariant", id, CHECKS.iter().map(|c| c.id)));
+            };
+            println!("{} {}\n  {}", check.id, check.name, check.statement);
+        }
+    }
+    Ok(0)
+}
+
+fn unknown<'a>(what: &str, name: &str, valid: impl Iterator<Item = &'a str>) -> Diagnostics {
+    let valid: Vec<&str> = valid.collect();
+    let problem = Problem::new(Fault::Command, "unknown-name", format!("there is no {what} `{}`", crate::units::clip(name, 60)));
+    let problem = match crate::nearest::nearest(name, valid.iter().copied()) {
+        Some(nearest) => problem.help(format!("did you mean `{nearest}`?")),
+        None => problem,
+    };
+    Diagnostics::one("command line", problem)
+}
+
+fn report(path: &Path, page: Option<&Path>) -> Result<u8, Diagnostics> {
+    let record = load::record(path).map_err(|e| Diagnostics::one(&path.display().to_string(), Problem::new(Fault::Command, "unreadable", e.to_string())))?;
+    let target = match page {
+        Some(page) => page.to_path_buf(),
+        None if path.is_dir() => path.join("report.html"),
+        None => path.with_file_name("report.html"),
+    };
+    std::fs::write(&target, html::page(&record)).map_err(|e| {
+        let message = format!("the page cannot be written to {}: {e}", target.display());
+        Diagnostics::one("output", Problem::new(Fault::Command, "unwritable", message))
+    })?;
+    println!("{}", target.display());
+    Ok(0)
+}
