@@ -15,10 +15,7 @@ use crate::wire::messages::{
 use std::sync::Arc;
 
 /// Plans config changes, each resource on its own: all its entries or none.
-pub fn alter_configs(
-    plan: &mut Plan<'_>,
-    request: &IncrementalAlterConfigsRequest,
-) -> IncrementalAlterConfigsResponse {
+pub fn alter_configs(plan: &mut Plan<'_>, request: &IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse {
     let mut alter = |(resource, entries): &(ConfigResource, Vec<ConfigEntry>)| -> NamedResult {
         verdict(&name_of(resource), alter_one(plan, resource, entries))
     };
@@ -144,9 +141,13 @@ fn governed(
     partitions
 }
 
-/// 1. min ISR is 2, the ISR is {1}, the ELR {2}: the high watermark stands still, so 2 has all below it. 2. min ISR becomes
-/// 1: the leader commits alone. 3. Broker 1 dies, 2 is elected from the ELR, without what was committed (I10). While nobody is in
-/// sync, nobody commits, and the ELR is all there is: it stays.
+/// An ELR promises completeness under the minimum it arose with (I10):
+///
+/// 1. The minimum is 2, the ISR {1}, the ELR {2}: the high watermark stands still, so broker 2 has all below it.
+/// 2. The minimum becomes 1: broker 1 commits alone.
+/// 3. Broker 1 dies, broker 2 is elected from the ELR, without what was committed.
+///
+/// While nobody is in sync, nobody commits, and the ELR is all there is: it stays.
 fn clear_elr(plan: &mut Plan<'_>, partition: PartitionIx) {
     let Some(p) = plan.image().partition(partition) else { return };
     let state = &p.state;

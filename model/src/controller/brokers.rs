@@ -49,12 +49,7 @@ pub fn register(
     }
     let epoch = BrokerEpoch(plan.base);
     plan.push_noted(
-        Record::RegisterBroker {
-            broker: request.broker,
-            node: request.node,
-            incarnation: request.incarnation,
-            epoch,
-        },
+        Record::RegisterBroker { broker: request.broker, node: request.node, incarnation: request.incarnation, epoch },
         Note::Fenced(true),
     );
     if let Some(known) = known {
@@ -155,11 +150,7 @@ pub fn heartbeat(
     let in_service = matches!(next, Next::Unfenced | Next::ShuttingDown);
     let shutdown_from = (next == Next::ShuttingDown).then(|| plan.base + plan.entries.len() as i64);
     sessions.touch(broker, now, in_service, request.metadata_offset.0, shutdown_from);
-    BrokerHeartbeatResponse {
-        error: ErrorCode::None,
-        fenced: !in_service,
-        may_shutdown: next == Next::ShutdownNow,
-    }
+    BrokerHeartbeatResponse { error: ErrorCode::None, fenced: !in_service, may_shutdown: next == Next::ShutdownNow }
 }
 
 fn next_state(plan: &mut Plan<'_>, sessions: &Sessions, known: &BrokerImage, request: &BrokerHeartbeatRequest) -> Next {

@@ -80,13 +80,13 @@ impl<'a> Change<'a> {
         let moved = leader != old.leader;
         let mut recovering = old.recovering && !self.recovered;
         match elected.map(|e| e.kind) {
-            Some(ElectionKind::Unclean) if moved => {
+            Some(ElectionKind::Unclean) => {
                 // The one who is chosen regardless is the only one whose log can be trusted to be its own.
                 self.isr = [leader].into_iter().collect();
                 elr.clear();
                 recovering = true;
             }
-            Some(ElectionKind::Eligible) if moved => {
+            Some(ElectionKind::Eligible) => {
                 self.isr = [leader].into_iter().collect();
                 elr.retain(|b| *b != leader);
                 if self.enough_in_sync() {
@@ -94,7 +94,7 @@ impl<'a> Change<'a> {
                 }
             }
             // Only reached with a guard off: whoever leads counts as in sync.
-            Some(_) if moved && !self.isr.contains(&leader) => self.isr.push(leader),
+            Some(_) if !self.isr.contains(&leader) => self.isr.push(leader),
             _ => {}
         }
         // Without ELR an ISR never runs empty: its last member stays, for it alone has everything.
@@ -104,7 +104,9 @@ impl<'a> Change<'a> {
         let record = Record::PartitionChange {
             partition: self.partition,
             leader: moved.then_some(leader),
-            leader_epoch: raise.then(|| LeaderEpoch(old.leader_epoch.0.saturating_add(1))).or(moved.then_some(old.leader_epoch)),
+            leader_epoch: raise
+                .then(|| LeaderEpoch(old.leader_epoch.0.saturating_add(1)))
+                .or(moved.then_some(old.leader_epoch)),
             isr: (isr != old.isr).then_some(isr),
             elr: (elr != old.elr).then_some(elr),
             last_known_elr: (last_known != old.last_known_elr).then_some(last_known),
@@ -161,10 +163,9 @@ impl<'a> Change<'a> {
             return elected(old.leader, ElectionKind::Clean);
         }
         for &replica in old.replicas.iter().filter(|r| active(**r)) {
-            if guards.admits(guard::ElectionFromIsrOnly, self.isr.contains(&replica) || elr.contains(&replica)) {
-                if !elr.contains(&replica) {
-                    return elected(replica, ElectionKind::Clean);
-                }
+            let complete = self.isr.contains(&replica) || elr.contains(&replica);
+            if guards.admits(guard::ElectionFromIsrOnly, complete) && !elr.contains(&replica) {
+                return elected(replica, ElectionKind::Clean);
             }
         }
         if let Some(&leader) = old.replicas.iter().find(|r| elr.contains(r) && active(**r)) {

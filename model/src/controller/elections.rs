@@ -77,3 +77,14 @@ pub fn balance(plan: &mut Plan<'_>) -> bool {
     }
     false
 }
+
+/// Plans that a partition is led by this in-sync replica. True if it has a record.
+pub fn move_leader(plan: &mut Plan<'_>, ix: PartitionIx, to: BrokerId) -> bool {
+    let image = plan.image();
+    let Some(p) = image.partition(ix).filter(|p| p.state.isr.contains(&to) && p.state.leader != to) else {
+        return false;
+    };
+    let change = plan.change(ix, &p.state);
+    // Nobody else may lead, so the election has no choice.
+    !plan.has_changed(ix) && image.is_active(to) && plan.finish(change, |b| b == to)
+}

@@ -1,6 +1,7 @@
 //! ISR proposals of leaders (AlterPartition; KIP-497, 841, 903, 704).
 
 use crate::controller::plan::Plan;
+use crate::controller::refuse::no_verdict;
 use crate::guards::controller as guard;
 use crate::ids::{BrokerEpoch, BrokerId, PartitionIx};
 use crate::metadata::records::{Brokers, PartitionState, Record};
@@ -20,26 +21,15 @@ pub fn alter_partition(plan: &mut Plan<'_>, request: &AlterPartitionRequest) -> 
     AlterPartitionResponse { error: ErrorCode::None, parts }
 }
 
-fn refused(partition: PartitionIx, error: ErrorCode) -> IsrVerdict {
-    IsrVerdict {
-        partition,
-        error,
-        leader: BrokerId::NONE,
-        leader_epoch: crate::ids::LeaderEpoch::NONE,
-        isr: Brokers::new(),
-        partition_epoch: crate::ids::PartitionEpoch(-1),
-    }
-}
-
 fn propose(plan: &mut Plan<'_>, leader: BrokerId, proposal: &IsrProposal) -> IsrVerdict {
     let ix = proposal.partition;
     let image = plan.image();
-    let Some(p) = image.partition(ix) else { return refused(ix, ErrorCode::UnknownTopicOrPartition) };
+    let Some(p) = image.partition(ix) else { return no_verdict(ix, ErrorCode::UnknownTopicOrPartition) };
     if plan.has_changed(ix) {
-        return refused(ix, ErrorCode::InvalidUpdateVersion);
+        return no_verdict(ix, ErrorCode::InvalidUpdateVersion);
     }
     if let Err(error) = check(plan, leader, proposal, &p.state) {
-        return refused(ix, error);
+        return no_verdict(ix, error);
     }
     let mut change = plan.change(ix, &p.state);
     change.isr = proposal.isr.iter().map(|(b, _)| *b).collect();
@@ -87,15 +77,9 @@ fn check(
     refuse_unless(!ahead, ErrorCode::NotController)?;
     refuse_unless(guards.admits(guard::AlterPartitionFromLeader, leader == state.leader), ErrorCode::InvalidRequest)?;
     let same_epoch = proposal.leader_epoch == state.leader_epoch;
-    refuse_unless(
-        guards.admits(guard::AlterPartitionLeaderEpochMatches, same_epoch),
-        ErrorCode::FencedLeaderEpoch,
-    )?;
+    refuse_unless(guards.admits(guard::AlterPartitionLeaderEpochMatches, same_epoch), ErrorCode::FencedLeaderEpoch)?;
     let same_version = proposal.partition_epoch == state.partition_epoch;
-    refuse_unless(
-        guards.admits(guard::AlterPartitionEpochMatches, same_version),
-        ErrorCode::InvalidUpdateVersion,
-    )?;
+    refuse_unless(guards.admits(guard::AlterPartitionEpochMatches, same_version), ErrorCode::InvalidUpdateVersion)?;
     let isr: Brokers = proposal.isr.iter().map(|(b, _)| *b).collect();
     let distinct = isr.iter().enumerate().all(|(at, b)| !isr[..at].contains(b));
     let within = distinct && isr.iter().all(|b| state.replicas.contains(b));

@@ -13,7 +13,7 @@ use crate::wire::messages::{
     BumpLeaderEpochsRequest, BumpLeaderEpochsResponse, ConfigResource, CreateClusterMirrorRequest,
     CreateClusterMirrorResponse, NewTopic, StartMirrorTopicsRequest, StartMirrorTopicsResponse,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The topic that holds the states of mirrored partitions.
@@ -111,9 +111,9 @@ pub fn start_topics(plan: &mut Plan<'_>, request: &StartMirrorTopicsRequest) -> 
     let Some((include, exclude)) = compile(&lists) else { return refuse(ErrorCode::InvalidRequest) };
 
     let (mut creation, mut topics, mut started) = (Creation::new(plan), Vec::new(), Vec::new());
-    for (at, (id, name, partitions)) in request.topics.iter().enumerate() {
-        let twice = request.topics[..at].iter().any(|(_, earlier, _)| earlier == name);
-        let result = if twice {
+    let mut named = BTreeSet::new();
+    for (id, name, partitions) in &request.topics {
+        let result = if !named.insert(name) {
             Err((ErrorCode::InvalidRequest, Some("the topic is named twice".to_string())))
         } else {
             start_one(plan, mirror, (*id, name, *partitions), &exclude, &mut creation)
@@ -146,8 +146,10 @@ fn merged_lists(plan: &Plan<'_>, mirror: MirrorIx, request: &StartMirrorTopicsRe
             include.push(pattern.clone());
         }
     }
+    let literals: BTreeSet<&Arc<str>> =
+        request.topics.iter().map(|(_, name, _)| name).chain(&request.include).collect();
     // A literal that is started leaves the exclude list; a pattern there that matches it still refuses it.
-    exclude.retain(|p| !request.topics.iter().any(|(_, name, _)| name == p) && !request.include.contains(p));
+    exclude.retain(|p| !literals.contains(p));
     for pattern in &request.exclude {
         if !exclude.contains(pattern) {
             exclude.push(pattern.clone());
@@ -172,7 +174,8 @@ fn start_one(
         Start::Existing(topic) => topic,
         Start::New(id, partitions) => {
             let mirror_id = Some(id);
-            let new = NewTopic { name: name.clone(), mirror_id, partitions, replication_factor: -1, ..NewTopic::default() };
+            let new =
+                NewTopic { name: name.clone(), mirror_id, partitions, replication_factor: -1, ..NewTopic::default() };
             creation.create(plan, &new)?
         }
     };

@@ -4,7 +4,7 @@ use crate::controller::change::{Change, Election};
 use crate::controller::config::ControllerConfig;
 use crate::controller::state::{ClusterState, Entry, Note, ReplicaIndex};
 use crate::guards::Guards;
-use crate::ids::{BrokerId, LeaderEpoch, PartitionIx, TopicId};
+use crate::ids::{BrokerId, PartitionIx, TopicId};
 use crate::metadata::image::MetadataImage;
 use crate::metadata::records::{PartitionState, Record};
 use crate::ports::Entropy;
@@ -101,15 +101,6 @@ impl<'a> Plan<'a> {
         let Some((record, elected)) = change.build(self.guards, active) else { return false };
         self.push_noted(record, elected.map_or(Note::Plain, Note::Elected));
         true
-    }
-
-    /// The leader epoch that this operation gives a partition, if it changes it.
-    #[must_use]
-    pub fn planned_epoch(&self, partition: PartitionIx) -> Option<LeaderEpoch> {
-        self.entries.iter().rev().find_map(|entry| match &entry.record {
-            Record::PartitionChange { partition: p, leader_epoch, .. } if *p == partition => *leader_epoch,
-            _ => None,
-        })
     }
 
     /// A topic id that no topic of this cluster has.

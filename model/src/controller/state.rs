@@ -53,7 +53,7 @@ pub struct BrokerParts {
 }
 
 /// Indices over the partitions of an image.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct ReplicaIndex {
     brokers: BTreeMap<BrokerId, BrokerParts>,
     /// Partitions without a leader.
@@ -64,11 +64,30 @@ pub struct ReplicaIndex {
     pub with_elr: BTreeSet<PartitionIx>,
 }
 
-static NO_PARTS: BrokerParts =
-    BrokerParts { leads: BTreeSet::new(), in_isr: BTreeSet::new(), in_elr: BTreeSet::new() };
+impl PartialEq for ReplicaIndex {
+    /// A broker whose parts ran empty is the same as one that never had any.
+    fn eq(&self, other: &Self) -> bool {
+        fn busy(index: &ReplicaIndex) -> impl Iterator<Item = (&BrokerId, &BrokerParts)> {
+            index.brokers.iter().filter(|(_, parts)| **parts != NO_PARTS)
+        }
+        busy(self).eq(busy(other))
+            && (&self.leaderless, &self.imbalanced, &self.with_elr)
+                == (&other.leaderless, &other.imbalanced, &other.with_elr)
+    }
+}
+
+static NO_PARTS: BrokerParts = BrokerParts { leads: BTreeSet::new(), in_isr: BTreeSet::new(), in_elr: BTreeSet::new() };
 
 fn is_imbalanced(state: &PartitionState) -> bool {
     state.replicas.first().is_some_and(|preferred| *preferred != state.leader)
+}
+
+fn isr_of(state: Option<&PartitionState>) -> &[BrokerId] {
+    state.map_or(&[], |s| s.isr.as_slice())
+}
+
+fn elr_of(state: Option<&PartitionState>) -> &[BrokerId] {
+    state.map_or(&[], |s| s.elr.as_slice())
 }
 
 impl ReplicaIndex {
@@ -90,18 +109,8 @@ impl ReplicaIndex {
 
     /// A partition changed from one registration to another; `None` is "not there".
     pub fn update(&mut self, ix: PartitionIx, old: Option<&PartitionState>, new: Option<&PartitionState>) {
-        let list = |state: Option<&PartitionState>, elr: bool| {
-            state.map_or(&[][..], |s| if elr { s.elr.as_slice() } else { s.isr.as_slice() }).to_vec()
-        };
-        for elr in [false, true] {
-            let (before, after) = (list(old, elr), list(new, elr));
-            for broker in before.iter().filter(|b| !after.contains(b)) {
-                self.part(*broker, elr).remove(&ix);
-            }
-            for broker in after.iter().filter(|b| !before.contains(b)) {
-                self.part(*broker, elr).insert(ix);
-            }
-        }
+        self.update_members(ix, isr_of(old), isr_of(new), false);
+        self.update_members(ix, elr_of(old), elr_of(new), true);
         let (before, after) = (old.map(|s| s.leader), new.map(|s| s.leader));
         if before != after {
             if let Some(broker) = before.filter(|b| *b != BrokerId::NONE) {
@@ -115,6 +124,15 @@ impl ReplicaIndex {
         member(&mut self.leaderless, after == Some(BrokerId::NONE));
         member(&mut self.imbalanced, new.is_some_and(is_imbalanced));
         member(&mut self.with_elr, new.is_some_and(|s| !s.elr.is_empty()));
+    }
+
+    fn update_members(&mut self, ix: PartitionIx, before: &[BrokerId], after: &[BrokerId], elr: bool) {
+        for broker in before.iter().filter(|b| !after.contains(b)) {
+            self.part(*broker, elr).remove(&ix);
+        }
+        for broker in after.iter().filter(|b| !before.contains(b)) {
+            self.part(*broker, elr).insert(ix);
+        }
     }
 
     fn part(&mut self, broker: BrokerId, elr: bool) -> &mut BTreeSet<PartitionIx> {

@@ -95,7 +95,10 @@ impl Creation {
 
     fn check_name(&self, plan: &Plan<'_>, new: &NewTopic) -> Result<(), Refusal> {
         if !is_legal_name(&new.name) {
-            return refuse(ErrorCode::InvalidTopic, "names have 1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-'");
+            return refuse(
+                ErrorCode::InvalidTopic,
+                "names have 1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-'",
+            );
         }
         if self.names.contains(&new.name) || plan.image().topic_by_name(&new.name).is_some() {
             return refuse(ErrorCode::TopicAlreadyExists, format!("topic '{}' exists", new.name));
@@ -179,7 +182,10 @@ fn assigned(plan: &Plan<'_>, new: &NewTopic) -> Result<Vec<Brokers>, Refusal> {
             return refuse(ErrorCode::InvalidReplicationFactor, "a mirror topic needs all its replicas alive");
         }
         if !replicas.iter().any(|b| image.is_active(*b)) {
-            return refuse(ErrorCode::InvalidReplicaAssignment, "all brokers of a partition are fenced or shutting down");
+            return refuse(
+                ErrorCode::InvalidReplicaAssignment,
+                "all brokers of a partition are fenced or shutting down",
+            );
         }
     }
     Ok(new.assignments.iter().map(|replicas| replicas.iter().copied().collect()).collect())
@@ -243,7 +249,10 @@ impl Creation {
             return refuse(ErrorCode::InvalidPartitions, format!("topic '{name}' already has {have} partition(s)"));
         }
         if total < have {
-            return refuse(ErrorCode::InvalidPartitions, format!("topic '{name}' has {have} partition(s), cannot shrink"));
+            return refuse(
+                ErrorCode::InvalidPartitions,
+                format!("topic '{name}' has {have} partition(s), cannot shrink"),
+            );
         }
         if total - have > self.partitions_left {
             return refuse(ErrorCode::PolicyViolation, "too many partitions in one request; split it");

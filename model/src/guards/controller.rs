@@ -3,7 +3,6 @@ registry! { base 128;
     guard UncleanRegistrationLeavesIsr: "A broker that registers without proof of a clean stop leaves every ISR and ELR.", "I08, KAFKA-18635, KIP-966", ["S14", "S4"];
     guard UncleanRegistrationBumpsEpoch: "Where such a broker leaves an ISR or ELR, the leader epoch rises, even if the leader stays.", "I09, KAFKA-18106", ["S5", "S10"];
     guard DuplicateRegistrationRefused: "A broker id whose session lives is not given to another process start.", "KIP-631", ["S14", "S10"];
-    guard RegistrationIncarnation: "A registration answer counts only for the process start that asked for it.", "I17, KAFKA-7235, KAFKA-16952", ["S14", "L3"];
     guard RegistrationClusterIdMatches: "A broker formatted for another cluster is refused.", "KIP-631, KIP-78", ["S13", "S42"];
     guard StaleBrokerEpochRefused: "Requests of a broker carry its present broker epoch, or are refused.", "KIP-631, KIP-841", ["S12", "S14"];
     guard UnfenceNeedsCatchUp: "A broker is let in only after it applied the metadata log up to its own registration.", "KIP-631", ["S3", "L4"];

@@ -11,7 +11,7 @@ use crate::metadata::chunks::{ChunkMap, ChunkVec, MAX_INDEX};
 use crate::metadata::configs::{self, BrokerConfig, MirrorConfig, TopicConfig};
 use crate::metadata::delta::MetadataDelta;
 use crate::metadata::encoding::{chain, DecodeError};
-use crate::metadata::records::{PartitionState, Record};
+use crate::metadata::records::{Brokers, PartitionState, Record};
 use crate::states::DesiredState;
 use crate::wire::messages::ConfigResource;
 use std::collections::{BTreeMap, BTreeSet};
@@ -354,7 +354,7 @@ impl MetadataImage {
             (&mut state.replicas, replicas),
         ] {
             if let Some(new) = new {
-                mine.clone_from(new);
+                *mine = Brokers::from_slice(new);
             }
         }
         if let Some(recovering) = recovering {

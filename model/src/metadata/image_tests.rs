@@ -176,3 +176,8 @@ fn records_that_do_not_fit_change_nothing() {
         assert!(delta.is_empty(), "{record:?}");
     }
 }
+
+#[test]
+fn a_partition_takes_no_more_than_its_share_of_memory() {
+    assert!(std::mem::size_of::<Option<PartitionImage>>() <= 128);
+}

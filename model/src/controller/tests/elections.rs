@@ -1,0 +1,189 @@
+use super::*;
+use crate::guards::controller as guard;
+use crate::trace::ElectionKind;
+
+fn elect(rig: &mut Rig, unclean: bool, parts: &[PartitionIx]) -> Vec<ErrorCode> {
+    let request = ElectLeadersRequest { unclean, parts: parts.to_vec() };
+    let Body::ElectLeadersResponse(answer) = rig.ask(request) else { panic!() };
+    answer.parts.into_iter().map(|(_, error)| error).collect()
+}
+fn elections(rig: &Rig) -> Vec<(i32, i32, ElectionKind)> {
+    let elected = |t: &Trace| match t {
+        Trace::Elected { leader, epoch, kind, .. } => Some((leader.0, epoch.0, *kind)),
+        _ => None,
+    };
+    rig.traces.iter().filter_map(elected).collect()
+}
+
+#[test]
+fn lead_30_preferred_elections() {
+    let mut rig = Rig::new(without_elr());
+    rig.bring_up(&[1, 2, 3, 4]);
+    rig.fence(&[1]);
+    let p = rig.topic("foo", &[&[1, 2, 3], &[2, 3, 4]], &[]);
+    assert_eq!(rig.short(p[0]), (2, 0, vec![2, 3], vec![]));
+    // The preferred replica is out of the ISR, fenced or not: nothing moves.
+    assert_eq!(elect(&mut rig, false, &p), [ErrorCode::PreferredLeaderNotAvailable, ErrorCode::ElectionNotNeeded]);
+    rig.beat(1, false, false);
+    assert_eq!(elect(&mut rig, false, &p[..1]), [ErrorCode::PreferredLeaderNotAvailable]);
+    assert_eq!(rig.short(p[0]), (2, 0, vec![2, 3], vec![]));
+    // In the ISR it takes over, once.
+    rig.propose(p[0], &[2, 3, 1]);
+    let end = rig.end();
+    assert_eq!(elect(&mut rig, false, &[]), [ErrorCode::None]);
+    assert_eq!(rig.short(p[0]), (1, 1, vec![2, 3, 1], vec![]));
+    assert_eq!((rig.end(), elections(&rig)), (end + 1, vec![(1, 1, ElectionKind::Preferred)]));
+    assert_eq!(elect(&mut rig, false, &[]), []);
+    assert_eq!(elect(&mut rig, false, &[PartitionIx(99)]), [ErrorCode::UnknownTopicOrPartition]);
+}
+
+#[test]
+fn a_preferred_election_is_never_an_unclean_one() {
+    let mut rig = Rig::new(without_elr());
+    rig.bring_up(&[1, 2]);
+    let p = rig.topic("foo", &[&[1, 2]], &[("unclean.leader.election.enable", "true")])[0];
+    rig.fence(&[1]);
+    rig.beat(1, false, false);
+    assert_eq!(elect(&mut rig, false, &[p]), [ErrorCode::PreferredLeaderNotAvailable]);
+    assert_eq!(rig.short(p), (2, 1, vec![2], vec![]));
+}
+
+#[test]
+fn balance_returns_leaderships_by_itself() {
+    let mut rig = Rig::new(config());
+    rig.bring_up(&[1, 2]);
+    let p = rig.topic("foo", &[&[1, 2], &[2, 1]], &[]);
+    rig.fence(&[1]);
+    rig.beat(1, false, false);
+    assert_eq!((rig.short(p[0]).0, rig.short(p[1]).0), (2, 2));
+    rig.propose(p[0], &[2, 1]);
+    for _ in 0..200 {
+        rig.pass(2_000);
+        rig.beat(1, false, false);
+        rig.beat(2, false, false);
+    }
+    assert_eq!(rig.short(p[0]), (1, 2, vec![2, 1], vec![]));
+}
+
+#[test]
+fn an_unclean_election_needs_permission_or_an_order() {
+    let mut rig = Rig::new(without_elr());
+    rig.bring_up(&[1, 2]);
+    let p = rig.topic("foo", &[&[1, 2]], &[])[0];
+    rig.propose(p, &[1]);
+    rig.fence(&[1]);
+    assert_eq!(rig.short(p), (-1, 1, vec![1], vec![]));
+    assert_eq!(elect(&mut rig, true, &[p]), [ErrorCode::None]);
+    assert_eq!((rig.short(p), rig.state(p).recovering), ((2, 2, vec![2], vec![]), true));
+    assert_eq!(elect(&mut rig, true, &[p]), [ErrorCode::ElectionNotNeeded]);
+    rig.fence(&[2]);
+    assert_eq!(elect(&mut rig, true, &[p]), [ErrorCode::EligibleLeadersNotAvailable]);
+}
+
+#[test]
+fn permission_given_later_elects_at_once() {
+    let mut rig = Rig::new(without_elr());
+    rig.bring_up(&[1, 2]);
+    let p = rig.topic("foo", &[&[1, 2]], &[])[0];
+    rig.propose(p, &[1]);
+    rig.fence(&[1]);
+    let topic = ConfigResource::Topic("foo".into());
+    assert_eq!(rig.set_config(topic, "unclean.leader.election.enable", Some("true")).error, ErrorCode::None);
+    assert_eq!(rig.short(p), (2, 2, vec![2], vec![]));
+}
+
+#[test]
+fn the_life_of_an_elr() {
+    let mut rig = Rig::new(config());
+    rig.bring_up(&[1, 2, 3]);
+    let p = rig.topic("foo", &[&[1, 2, 3]], &[("min.insync.replicas", "2")])[0];
+    // Below the minimum, who leaves is still complete.
+    rig.fence(&[3]);
+    assert_eq!(rig.short(p), (1, 0, vec![1, 2], vec![]));
+    rig.fence(&[2]);
+    assert_eq!(rig.short(p), (1, 0, vec![1], vec![2]));
+    rig.fence(&[1]);
+    assert_eq!(rig.short(p), (-1, 1, vec![], vec![2, 1]));
+    assert_eq!(rig.state(p).last_known_elr.as_slice(), [BrokerId(1)]);
+    // 3 was let go while the ISR was above the minimum: it may not lead. 2 may.
+    rig.beat(3, false, false);
+    assert_eq!(rig.short(p).0, -1);
+    rig.beat(2, false, false);
+    assert_eq!(rig.short(p), (2, 2, vec![2], vec![1]));
+    assert_eq!(elections(&rig).last(), Some(&(2, 2, ElectionKind::Eligible)));
+    assert!(!rig.state(p).recovering);
+    // At the minimum again, the ELR is empty.
+    rig.propose(p, &[2, 3]);
+    assert_eq!((rig.short(p), rig.state(p).last_known_elr.len()), ((2, 2, vec![2, 3], vec![]), 0));
+}
+
+#[test]
+fn an_elr_ends_with_a_change_of_the_minimum() {
+    for on in [true, false] {
+        let mut rig = Rig::new(config());
+        rig.guards.set(guard::ElrClearedOnMinIsrChange, on);
+        rig.bring_up(&[1, 2]);
+        let p = rig.topic("foo", &[&[1, 2]], &[("min.insync.replicas", "2")])[0];
+        rig.fence(&[2]);
+        assert_eq!(rig.short(p).3, [2]);
+        rig.set_config(ConfigResource::Topic("foo".into()), "min.insync.replicas", Some("1"));
+        assert_eq!(rig.short(p).3.is_empty(), on);
+        assert!(rig.guards.was_hit(guard::ElrClearedOnMinIsrChange));
+    }
+    // Nobody in sync: nobody commits, and the ELR is all there is.
+    let mut rig = Rig::new(config());
+    rig.bring_up(&[1, 2]);
+    let p = rig.topic("foo", &[&[1, 2]], &[("min.insync.replicas", "2")])[0];
+    rig.fence(&[1, 2]);
+    rig.set_config(ConfigResource::Broker(None), "min.insync.replicas", Some("1"));
+    assert_eq!(rig.short(p), (-1, 2, vec![], vec![1, 2]));
+}
+
+#[test]
+fn the_last_known_leader_returns_only_unfenced() {
+    for on in [true, false] {
+        let mut rig = Rig::new(config());
+        rig.guards.set(guard::LastKnownLeaderUnfenced, on);
+        rig.bring_up(&[1, 2]);
+        let p = rig.topic("foo", &[&[1, 2]], &[])[0];
+        rig.propose(p, &[1]);
+        rig.pass(9_500);
+        assert_eq!(rig.short(p), (-1, 1, vec![], vec![1]));
+        // The last leader comes back without its marker: nobody is known to be complete.
+        rig.register_as(1, 111, -1);
+        if on {
+            assert_eq!(rig.short(p), (-1, 2, vec![], vec![]));
+        } else {
+            assert_eq!(rig.short(p).0, 1);
+            assert!(rig.guards.was_hit(guard::LastKnownLeaderUnfenced));
+            continue;
+        }
+        rig.register_as(2, 222, -1);
+        rig.beat(2, false, false);
+        assert_eq!(rig.short(p).0, -1);
+        rig.beat(1, false, false);
+        assert_eq!((rig.short(p), rig.state(p).recovering), ((1, 3, vec![1], vec![]), true));
+    }
+}
+
+#[test]
+fn mutants_of_elections() {
+    let mut rig = Rig::new(without_elr());
+    rig.guards.set(guard::ElectionFromIsrOnly, false);
+    rig.guards.set(guard::LeaderChangeRaisesEpoch, false);
+    rig.bring_up(&[1, 2, 3]);
+    let p = rig.topic("foo", &[&[1, 2, 3]], &[])[0];
+    rig.propose(p, &[1, 3]);
+    rig.fence(&[1]);
+    assert_eq!(rig.short(p), (2, 0, vec![3, 2], vec![]));
+}
+
+#[test]
+fn an_operator_moves_a_leadership_to_an_in_sync_replica_only() {
+    let mut rig = Rig::new(config());
+    rig.bring_up(&[1, 2, 3]);
+    let p = rig.topic("foo", &[&[1, 2, 3]], &[])[0];
+    rig.propose(p, &[1, 2]);
+    rig.move_leaders(&[(p, BrokerId(3)), (p, BrokerId(2)), (p, BrokerId(1)), (PartitionIx(9), BrokerId(1))]);
+    assert_eq!(rig.short(p), (2, 1, vec![1, 2], vec![]));
+}

@@ -1,0 +1,227 @@
+use super::*;
+use crate::guards::controller as guard;
+use crate::ids::{TopicId, TopicIx};
+use crate::states::DesiredState;
+
+fn create(rig: &mut Rig, name: &str, configs: &[(&str, &str)]) -> CreateClusterMirrorResponse {
+    let configs = configs.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
+    let Body::CreateClusterMirrorResponse(answer) =
+        rig.ask(CreateClusterMirrorRequest { mirror: name.into(), configs })
+    else {
+        panic!()
+    };
+    *answer
+}
+const SOURCE: [(&str, &str); 2] = [("bootstrap.servers", "1,2"), ("source.cluster.id", "west")];
+
+fn rig() -> Rig {
+    let mut rig = Rig::new(config());
+    rig.bring_up(&[1, 2, 3]);
+    assert_eq!(create(&mut rig, "m", &SOURCE).error, ErrorCode::None);
+    rig
+}
+fn request(topics: &[(u128, &str, u32)]) -> StartMirrorTopicsRequest {
+    StartMirrorTopicsRequest {
+        mirror: "m".into(),
+        topics: topics.iter().map(|(id, name, n)| (TopicId(*id), Arc::from(*name), *n)).collect(),
+        include: Vec::new(),
+        exclude: Vec::new(),
+        state_offset: MetadataOffset(-1),
+    }
+}
+fn start(rig: &mut Rig, request: StartMirrorTopicsRequest) -> (ErrorCode, Vec<ErrorCode>) {
+    let Body::StartMirrorTopicsResponse(answer) = rig.ask(request) else { panic!() };
+    (answer.error, answer.topics.into_iter().map(|t| t.error).collect())
+}
+fn ix(rig: &Rig, name: &str) -> TopicIx {
+    rig.controller.image().topic_by_name(name).unwrap()
+}
+fn desired(rig: &Rig, name: &str) -> Option<DesiredState> {
+    rig.controller.image().mirror_of(ix(rig, name)).map(|(_, desired)| desired)
+}
+fn lists(rig: &Rig, mirror: &str) -> (String, String) {
+    let image = rig.controller.image();
+    let config = &image.mirror(image.mirror_by_name(mirror).unwrap()).unwrap().config;
+    (config.topics_include.to_string(), config.topics_exclude.to_string())
+}
+/// Writes a desired state as a later command would.
+fn set_desired(rig: &mut Rig, name: &str, to: DesiredState) {
+    let topic = ix(rig, name);
+    let (mirror, _) = rig.controller.image().mirror_of(topic).unwrap();
+    rig.plan_for_test(crate::metadata::records::Record::MirrorTopicStateChange {
+        topic,
+        mirror: Some(mirror),
+        desired: to,
+    });
+}
+
+#[test]
+fn a_mirror_is_created_with_its_state_topic() {
+    let rig = rig();
+    let image = rig.controller.image();
+    let mirror = image.mirror(image.mirror_by_name("m").unwrap()).unwrap();
+    assert_eq!(
+        (mirror.source_nodes.clone(), mirror.config.source_cluster_id.as_ref()),
+        (vec![NodeId(1), NodeId(2)], "west")
+    );
+    let topic = image.topic(ix(&rig, "__mirror_state")).unwrap();
+    assert_eq!(topic.partitions.len(), 50);
+    assert_eq!(topic.config.retention_ms, -1);
+}
+
+#[test]
+fn a_mirror_that_cannot_be_is_refused_and_leaves_nothing() {
+    let mut rig = Rig::new(config());
+    rig.bring_up(&[1, 2]);
+    let end = rig.end();
+    let long = "x".repeat(250);
+    for (name, configs, error) in [
+        ("a/b", &SOURCE[..], ErrorCode::InvalidRequest),
+        (long.as_str(), &SOURCE[..], ErrorCode::InvalidRequest),
+        ("m", &SOURCE[..1], ErrorCode::InvalidRequest),
+        ("m", &SOURCE[1..], ErrorCode::InvalidRequest),
+        (
+            "m",
+            &[("bootstrap.servers", "1"), ("source.cluster.id", "w"), ("fetch.max", "1")][..],
+            ErrorCode::InvalidConfig,
+        ),
+        ("m", &SOURCE[..], ErrorCode::InvalidReplicationFactor),
+    ] {
+        assert_eq!(create(&mut rig, name, configs).error, error, "{name}");
+        assert_eq!(rig.end(), end);
+    }
+    rig.bring_up(&[3]);
+    assert_eq!(create(&mut rig, "m", &SOURCE).error, ErrorCode::None);
+    assert_eq!(create(&mut rig, "m", &SOURCE).error, ErrorCode::ClusterMirrorAlreadyExists);
+}
+
+#[test]
+fn topics_start_each_with_its_own_outcome() {
+    let mut rig = rig();
+    assert_eq!(create(&mut rig, "other", &SOURCE).error, ErrorCode::None);
+    rig.topic("local", &[&[1, 2]], &[]);
+    let local = rig.controller.image().topic(ix(&rig, "local")).unwrap().id;
+    let theirs = StartMirrorTopicsRequest { mirror: "other".into(), ..request(&[(70, "theirs", 1)]) };
+    assert_eq!(start(&mut rig, theirs), (ErrorCode::None, vec![ErrorCode::None]));
+
+    let answer = start(
+        &mut rig,
+        request(&[
+            (1, "fresh", 2),         // created with the source's id
+            (local.0, "local", 1),   // exists, same id
+            (9, "later", 0),         // no count: left to discovery
+            (5, "local2", 1),        // created too
+            (local.0, "renamed", 1), // the id belongs to another name
+            (70, "theirs", 1),       // another mirror's
+            (3, "__consumer_offsets", 1),
+            (4, "bad/name", 1),
+            (1, "fresh", 2), // named twice
+        ]),
+    );
+    let expected = vec![
+        ErrorCode::None,
+        ErrorCode::None,
+        ErrorCode::None,
+        ErrorCode::None,
+        ErrorCode::TopicAlreadyExists,
+        ErrorCode::TopicAlreadyInClusterMirror,
+        ErrorCode::InvalidRequest,
+        ErrorCode::InvalidTopic,
+        ErrorCode::InvalidRequest,
+    ];
+    assert_eq!(answer, (ErrorCode::None, expected));
+    assert_eq!(rig.controller.image().topic_of(TopicId(1)), Some(ix(&rig, "fresh")));
+    assert_eq!(desired(&rig, "local"), Some(DesiredState::Mirroring));
+    assert!(rig.controller.image().topic_by_name("renamed").is_none());
+    // Only what started is in the list now.
+    assert_eq!(lists(&rig, "m"), ("fresh,local,later,local2".into(), "__.*".into()));
+}
+
+#[test]
+fn a_clash_changes_nothing() {
+    let mut rig = rig();
+    rig.topic("t", &[&[1, 2]], &[]);
+    let end = rig.end();
+    assert_eq!(start(&mut rig, request(&[(666, "t", 1)])).1, [ErrorCode::InconsistentTopicId]);
+    assert_eq!((rig.end(), desired(&rig, "t")), (end, None));
+    // A source without ids cannot clash.
+    assert_eq!(start(&mut rig, request(&[(0, "t", 1)])).1, [ErrorCode::None]);
+    rig.guards.set(guard::StartTopicIdMatches, false);
+    assert_eq!(start(&mut rig, request(&[(666, "t", 1)])).1, [ErrorCode::None]);
+}
+
+#[test]
+fn a_repeated_start_is_a_success_without_effect_and_a_paused_topic_is_refused() {
+    let mut rig = rig();
+    assert_eq!(start(&mut rig, request(&[(1, "t", 1)])).1, [ErrorCode::None]);
+    let end = rig.end();
+    assert_eq!(start(&mut rig, request(&[(1, "t", 1)])).1, [ErrorCode::None]);
+    assert_eq!(rig.end(), end);
+    set_desired(&mut rig, "t", DesiredState::Paused);
+    assert_eq!(start(&mut rig, request(&[(1, "t", 1)])).1, [ErrorCode::MirrorTopicNotStopped]);
+    set_desired(&mut rig, "t", DesiredState::Stopped);
+    assert_eq!(start(&mut rig, request(&[(1, "t", 1)])).1, [ErrorCode::None]);
+    assert_eq!(desired(&rig, "t"), Some(DesiredState::Mirroring));
+}
+
+#[test]
+fn a_start_on_states_that_changed_since_is_refused_whole() {
+    let mut rig = rig();
+    assert_eq!(start(&mut rig, request(&[(1, "t", 1)])).1, [ErrorCode::None]);
+    let checked = MetadataOffset(rig.end());
+    set_desired(&mut rig, "t", DesiredState::Stopped);
+    let stale = StartMirrorTopicsRequest { state_offset: checked, ..request(&[(1, "t", 1)]) };
+    assert_eq!(start(&mut rig, stale.clone()), (ErrorCode::InvalidClusterMirrorStates, vec![]));
+    let fresh = StartMirrorTopicsRequest { state_offset: MetadataOffset(rig.end()), ..stale };
+    assert_eq!(start(&mut rig, fresh).0, ErrorCode::None);
+    let nobody = StartMirrorTopicsRequest { mirror: "nobody".into(), ..request(&[]) };
+    assert_eq!(start(&mut rig, nobody).0, ErrorCode::UnknownClusterMirror);
+}
+
+#[test]
+fn patterns_are_merged_and_what_is_excluded_now_stops() {
+    let mut rig = rig();
+    let first =
+        StartMirrorTopicsRequest { include: vec!["orders.*".into()], ..request(&[(1, "orders-a", 1), (2, "pay", 1)]) };
+    assert_eq!(start(&mut rig, first).1, [ErrorCode::None, ErrorCode::None]);
+    assert_eq!(lists(&rig, "m"), ("orders.*,pay".into(), "__.*".into()));
+    let second = StartMirrorTopicsRequest { exclude: vec!["pay.*".into()], ..request(&[(3, "payroll", 1)]) };
+    assert_eq!(start(&mut rig, second).1, [ErrorCode::InvalidRequest]);
+    assert_eq!(lists(&rig, "m"), ("orders.*,pay".into(), "__.*,pay.*".into()));
+    assert_eq!(
+        (desired(&rig, "pay"), desired(&rig, "orders-a")),
+        (Some(DesiredState::Stopped), Some(DesiredState::Mirroring))
+    );
+    let broken = StartMirrorTopicsRequest { include: vec!["(".into()], ..request(&[]) };
+    assert_eq!(start(&mut rig, broken).0, ErrorCode::InvalidRequest);
+}
+
+#[test]
+fn bumps_go_above_the_minimum_and_write_nothing_where_none_is_needed() {
+    let mut rig = Rig::new(config());
+    rig.bring_up(&[1, 2]);
+    let p = rig.topic("t", &[&[1, 2]], &[])[0];
+    let bump = |rig: &mut Rig, parts: &[(PartitionIx, i32)]| {
+        let parts = parts.iter().map(|(ix, min)| (*ix, LeaderEpoch(*min))).collect();
+        let Body::BumpLeaderEpochsResponse(answer) = rig.ask(BumpLeaderEpochsRequest { parts }) else { panic!() };
+        let errors: Vec<_> = answer.parts.iter().map(|(_, e)| *e).collect();
+        (errors, rig.state(p).leader_epoch.0)
+    };
+    // LEAD-04 as decision 29 reads it: source epoch + 10 is the minimum.
+    assert_eq!(bump(&mut rig, &[(p, 10)]), (vec![ErrorCode::None], 11));
+    let end = rig.end();
+    assert_eq!(bump(&mut rig, &[(p, 10)]), (vec![ErrorCode::None], 11));
+    assert_eq!(rig.end(), end);
+    assert_eq!(bump(&mut rig, &[(p, 18)]), (vec![ErrorCode::None], 19));
+    assert_eq!(bump(&mut rig, &[(p, 19)]), (vec![ErrorCode::None], 20));
+    assert_eq!(bump(&mut rig, &[(p, 40), (p, 25)]), (vec![ErrorCode::None], 41));
+    assert_eq!(rig.state(p).leader, BrokerId(1));
+    // A partition that is gone does not hold up the others (C-5), and no number makes it panic.
+    let unknown = PartitionIx(99);
+    let answer = bump(&mut rig, &[(p, 50), (unknown, 1)]);
+    assert_eq!(answer, (vec![ErrorCode::None, ErrorCode::UnknownTopicOrPartition], 51));
+    assert_eq!(bump(&mut rig, &[(p, i32::MAX)]), (vec![ErrorCode::InvalidRequest], 51));
+    // C12: an equal epoch taken for enough.
+    rig.guards.set(guard::BumpAboveMinimum, false);
+    assert_eq!(bump(&mut rig, &[(p, 51)]), (vec![ErrorCode::None], 51));
+}

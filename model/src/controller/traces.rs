@@ -1,0 +1,45 @@
+//! What a committed record tells the checkers.
+
+use crate::controller::state::{Entry, Note};
+use crate::ids::{BrokerId, PartitionIx};
+use crate::metadata::image::MetadataImage;
+use crate::metadata::records::Record;
+use crate::trace::Trace;
+
+/// Members of a set as bits by position in a list.
+fn bits(of: &[BrokerId], within: &[BrokerId]) -> u32 {
+    within.iter().take(32).enumerate().filter(|(_, b)| of.contains(b)).fold(0, |bits, (at, _)| bits | 1 << at)
+}
+
+/// A partition's registration as an event.
+#[must_use]
+pub fn partition_changed(image: &MetadataImage, partition: PartitionIx) -> Option<Trace> {
+    let state = &image.partition(partition)?.state;
+    Some(Trace::PartitionChanged {
+        partition,
+        leader: state.leader,
+        epoch: state.leader_epoch,
+        partition_epoch: state.partition_epoch,
+        isr: bits(&state.isr, &state.replicas),
+        elr: bits(&state.elr, &state.replicas),
+    })
+}
+
+/// The events of one committed record, over the image that has it.
+pub fn entry_traces(image: &MetadataImage, entry: &Entry, traces: &mut Vec<Trace>) {
+    match &entry.record {
+        Record::Partition { partition, .. } | Record::PartitionChange { partition, .. } => {
+            let changed = partition_changed(image, *partition);
+            if let (Note::Elected(kind), Some(Trace::PartitionChanged { leader, epoch, .. })) = (entry.note, changed) {
+                traces.push(Trace::Elected { partition: *partition, leader, epoch, kind });
+            }
+            traces.extend(changed);
+        }
+        Record::RegisterBroker { broker, .. } | Record::BrokerChange { broker, .. } => {
+            if let Note::Fenced(fenced) = entry.note {
+                traces.push(Trace::BrokerFenced { broker: *broker, fenced });
+            }
+        }
+        _ => {}
+    }
+}
