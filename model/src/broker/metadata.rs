@@ -331,6 +331,9 @@ impl Broker {
         for partition in delta.partitions.iter() {
             self.publish_partition(*partition, &delta, now, cx);
         }
+        if !delta.brokers.is_empty() {
+            self.replicas.recheck_joins(cx);
+        }
         let changes = self.replicas.take_fetch_changes();
         let Self { fetchers, replicas, image, .. } = self;
         fetchers.apply(&changes, replicas, &|broker| image.broker_node(broker), now, cx);

@@ -118,6 +118,7 @@ pub struct Fetcher {
     pub(crate) delayed: VecDeque<(Nanos, u32)>,
     pub(crate) session_id: u32,
     pub(crate) session_epoch: i32,
+    pub(crate) broker_epoch: BrokerEpoch,
     pub(crate) in_flight: Option<InFlight>,
     pub(crate) asked: Vec<u32>,
     pub(crate) correlation: u32,
@@ -271,6 +272,7 @@ impl ReplicaFetchers {
             delayed: VecDeque::new(),
             session_id: 0,
             session_epoch: 0,
+            broker_epoch: BrokerEpoch(-1),
             in_flight: None,
             asked: Vec::new(),
             correlation: 0,
@@ -528,6 +530,14 @@ impl Fetcher {
         broker_epoch: BrokerEpoch,
         config: &FetcherConfig,
     ) -> Option<FetchRequest> {
+        if self.active == 0 {
+            return None;
+        }
+        if self.broker_epoch != broker_epoch {
+            // The leader judges every partition by the registration of its last fetch (KIP-903): list them all again.
+            self.broker_epoch = broker_epoch;
+            self.end_session();
+        }
         let full = self.session_epoch == 0;
         if full {
             for slot_no in 0..self.slots.len() as u32 {

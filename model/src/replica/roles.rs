@@ -143,7 +143,7 @@ impl Replicas {
         let reset = new_epoch || !was_leader || mutant(cx.guards, guard::SameEpochKeepsState, true);
         let lead = self.seat(slot, was_leader);
         self.leaders[lead].replicas = state.replicas.iter().copied().collect();
-        self.seat_followers(slot, lead, reset, now.mono, cx);
+        self.seat_followers(slot, lead, &state.isr, reset, now.mono, cx);
         let leader = &mut self.leaders[lead];
         let committed = leader.mask(&state.isr);
         let isr_changed = leader.isr != committed;
@@ -199,22 +199,24 @@ impl Replicas {
     }
 
     /// The followers of the replica list. In a new epoch all positions are unknown; else those that stay keep theirs.
-    fn seat_followers(&mut self, slot: usize, lead: usize, reset: bool, now: Nanos, cx: &mut Cx) {
+    fn seat_followers(&mut self, slot: usize, lead: usize, isr: &[BrokerId], reset: bool, now: Nanos, cx: &mut Cx) {
         let me = self.me;
         let end = self.logs[slot].as_ref().map_or(Offset::ZERO, |log| log.end());
         let leader = &mut self.leaders[lead];
         let before = std::mem::take(&mut leader.followers);
         for broker in leader.replicas.iter().copied().filter(|b| *b != me) {
             let old = before.iter().find(|f| f.broker == broker).copied();
+            // Members of the ISR have the whole lag to show up (stock `resetReplicaState`).
+            let since = if isr.contains(&broker) { now } else { Nanos::ZERO };
             let forget = reset && !mutant(cx.guards, guard::PositionsResetInNewEpoch, old.is_some());
             let follower = old.filter(|_| !forget).unwrap_or(Follower {
                 broker,
                 session: NONE,
                 position: Offset::UNKNOWN,
                 broker_epoch: BrokerEpoch(-1),
-                caught_up_at: Nanos::ZERO,
+                caught_up_at: since,
                 end_at_fetch: end,
-                fetched_at: Nanos::ZERO,
+                fetched_at: since,
             });
             leader.followers.push(follower);
         }
@@ -222,7 +224,6 @@ impl Replicas {
             leader.in_behind = true;
             self.behind.push(lead as u32);
         }
-        let _ = now;
     }
 
     fn start_epoch(&mut self, slot: usize, lead: usize, epoch: LeaderEpoch, cx: &mut Cx) {
