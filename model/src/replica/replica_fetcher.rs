@@ -175,6 +175,12 @@ impl ReplicaFetchers {
         cx: &mut Cx,
     ) {
         for change in changes {
+            if let Some((fetcher, slot)) = change.was {
+                if let Some(fetcher) = self.list.get_mut(usize::from(fetcher)) {
+                    fetcher.release(slot, change.partition);
+                }
+                continue;
+            }
             let node = change.leader.and_then(|leader| node_of(leader).map(|node| (leader, node)));
             match node {
                 Some((leader, node)) => self.follow(change.partition, leader, node, replicas, now, cx),
@@ -227,24 +233,11 @@ impl ReplicaFetchers {
     }
 
     fn leave(&mut self, partition: PartitionIx, replicas: &mut Replicas) {
-        let Some(at) = replicas.slot(partition) else {
-            self.leave_unhosted(partition);
-            return;
-        };
+        let Some(at) = replicas.slot(partition) else { return };
         let hot = &mut replicas.hot[at];
         let (fetcher, slot) = (hot.fetcher, std::mem::replace(&mut hot.fetch_slot, NONE));
         if let Some(fetcher) = self.list.get_mut(usize::from(fetcher)) {
             fetcher.release(slot, partition);
-        }
-    }
-
-    /// The replica is gone already: look the slot up by walking (a removal is rare).
-    fn leave_unhosted(&mut self, partition: PartitionIx) {
-        for fetcher in &mut self.list {
-            let found = fetcher.slots.iter().position(|s| s.partition == partition && s.state != FetchState::Free);
-            if let Some(slot) = found {
-                fetcher.release(slot as u32, partition);
-            }
         }
     }
 

@@ -39,6 +39,8 @@ pub struct FetchChange {
     pub partition: PartitionIx,
     /// Whom to fetch from from now on; `None`: nobody.
     pub leader: Option<BrokerId>,
+    /// Where a replica that was removed was fetched: fetcher and slot.
+    pub(crate) was: Option<(u16, u32)>,
 }
 
 impl Replicas {
@@ -116,8 +118,10 @@ impl Replicas {
     pub fn remove(&mut self, partition: PartitionIx, now: Now, cx: &mut Cx) {
         let Some(slot) = self.slot(partition) else { return };
         self.resign(slot, now, cx);
-        if self.hot[slot].fetch_slot != NONE {
-            self.fetch_changes.push(FetchChange { partition, leader: None });
+        let hot = &self.hot[slot];
+        if hot.fetch_slot != NONE {
+            let was = Some((hot.fetcher, hot.fetch_slot));
+            self.fetch_changes.push(FetchChange { partition, leader: None, was });
         }
         if let Some(log) = self.logs[slot].take() {
             // A directory that cannot be removed is a stray: the next boot finds and ignores it (I18).
@@ -138,7 +142,7 @@ impl Replicas {
         hot.leader_epoch = hot.leader_epoch.max(state.leader_epoch);
         hot.partition_epoch = hot.partition_epoch.max(state.partition_epoch);
         if hot.fetch_slot != NONE {
-            self.fetch_changes.push(FetchChange { partition, leader: None });
+            self.fetch_changes.push(FetchChange { partition, leader: None, was: None });
         }
         let reset = new_epoch || !was_leader || mutant(cx.guards, guard::SameEpochKeepsState, true);
         let lead = self.seat(slot, was_leader);
@@ -272,7 +276,7 @@ impl Replicas {
             return;
         }
         let leader = (state.leader != BrokerId::NONE).then_some(state.leader);
-        self.fetch_changes.push(FetchChange { partition, leader });
+        self.fetch_changes.push(FetchChange { partition, leader, was: None });
         if new_epoch || !same_leader {
             let epoch = state.leader_epoch;
             cx.trace(Trace::BecameFollower { partition, epoch, leader: state.leader });

@@ -90,7 +90,8 @@ fn leader_and_follower_swap() {
 
 #[test]
 fn hot_fields_and_session_slots_stay_small() {
-    assert!(size_of::<crate::replica::partition::Hot>() <= 36);
+    assert_eq!(size_of::<crate::replica::partition::Hot>(), 32);
+    assert!(size_of::<crate::replica::LeaderState>() <= 240);
     assert!(size_of::<crate::replica::fetch_session::SessionSlot>() <= 40);
     assert!(size_of::<crate::replica::replica_fetcher::FetchSlot>() <= 56);
 }
