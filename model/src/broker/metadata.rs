@@ -176,7 +176,8 @@ impl Observer {
         if answer.epoch > self.epoch {
             self.epoch = answer.epoch;
         }
-        if answer.leader.is_some() && answer.epoch >= self.epoch {
+        // A voter that does not lead may know who does, without an epoch.
+        if answer.leader.is_some() && (answer.epoch >= self.epoch || answer.epoch == LeaderEpoch::NONE) {
             self.leader = answer.leader;
         }
         if !answer.error.is_none() {

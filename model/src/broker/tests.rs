@@ -319,6 +319,21 @@ fn only_committed_metadata_is_applied() {
 }
 
 #[test]
+fn a_voter_that_does_not_lead_says_who_does() {
+    let mut host = Host::new();
+    let asked = host.take("RaftFetchRequest");
+    let answer = RaftFetchResponse {
+        error: ErrorCode::NotController,
+        leader: Some(NodeId(103)),
+        epoch: LeaderEpoch::NONE,
+        ..RaftFetchResponse::default()
+    };
+    host.reply(&asked, answer);
+    host.advance(100);
+    assert_eq!(host.connects.last().map(|(_, to)| *to), Some(NodeId(103)));
+}
+
+#[test]
 fn requests_of_one_connection_are_answered_in_order() {
     let mut host = Host::running();
     host.metadata(&[topic(0, 7, "orders"), partition(0, 0, 0, 1, &[1])]);
