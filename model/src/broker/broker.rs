@@ -3,7 +3,7 @@
 use crate::broker::config::BrokerConfig;
 use crate::broker::groups::Groups;
 use crate::broker::lanes::{self, kind, timer, Chore, RequestLanes, Task, CHORES, CONTROLLER, METADATA};
-use crate::broker::lifecycle::Lifecycle;
+use crate::broker::lifecycle::{Lifecycle, Stage};
 use crate::broker::metadata::Observer;
 use crate::broker::on_clients::ProducerIdBlock;
 use crate::broker::pending::PendingProduces;
@@ -236,6 +236,10 @@ impl Broker {
 
     /// Runs one task of a lane.
     pub fn run(&mut self, now: Now, lane: Lane, cx: &mut Cx) {
+        if matches!(self.life.stage, Stage::Flushing | Stage::Stopped) && lane != CHORES {
+            // The logs are closed: nothing may be written behind the last flush.
+            return;
+        }
         if let Some(at) = self.fetchers.owns_lane(lane) {
             self.fetchers.run(at, self.life.epoch, &mut self.replicas, now, cx);
         } else if lane == METADATA {

@@ -176,7 +176,8 @@ impl Observer {
         if answer.epoch > self.epoch {
             self.epoch = answer.epoch;
         }
-        if answer.leader.is_some() && answer.epoch >= self.epoch {
+        // A voter that does not lead may know who does, without an epoch.
+        if answer.leader.is_some() && (answer.epoch >= self.epoch || answer.epoch == LeaderEpoch::NONE) {
             self.leader = answer.leader;
         }
         if !answer.error.is_none() {
@@ -330,6 +331,9 @@ impl Broker {
         }
         for partition in delta.partitions.iter() {
             self.publish_partition(*partition, &delta, now, cx);
+        }
+        if !delta.brokers.is_empty() {
+            self.replicas.recheck_joins(cx);
         }
         let changes = self.replicas.take_fetch_changes();
         let Self { fetchers, replicas, image, .. } = self;

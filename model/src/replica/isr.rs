@@ -79,7 +79,7 @@ impl Replicas {
         cx.trace(Trace::IsrProposed { partition: hot.partition, isr, partition_epoch: hot.partition_epoch });
     }
 
-    /// The periodic check: takes lagging members out. Leaders whose followers miss nothing leave the list.
+    /// The periodic check: takes lagging members out. Leaders whose followers are all in and miss nothing leave the list.
     pub fn check_isr(&mut self, now: Now, cx: &mut Cx) {
         let mut behind = std::mem::take(&mut self.behind);
         // A place among the leaders that was given up and taken again is in the list twice.
@@ -90,7 +90,25 @@ impl Replicas {
         self.behind = behind;
     }
 
-    /// False if nothing is missing there any more.
+    /// Tries again to let followers in that are not: what they waited for (to be unfenced, to register) may have come.
+    pub fn recheck_joins(&mut self, cx: &mut Cx) {
+        for at in 0..self.behind.len() {
+            let lead = self.behind[at] as usize;
+            if self.leaders[lead].in_behind {
+                self.recheck_join(lead, cx);
+            }
+        }
+    }
+
+    fn recheck_join(&mut self, lead: usize, cx: &mut Cx) {
+        let slot = self.leaders[lead].slot as usize;
+        for at in 0..self.leaders[lead].followers.len() {
+            let broker = self.leaders[lead].followers[at].broker;
+            self.maybe_expand(slot, broker, cx);
+        }
+    }
+
+    /// False if nothing is missing there any more, and nobody is out.
     fn check_one(&mut self, lead: usize, now: Nanos, cx: &mut Cx) -> bool {
         let leader = &self.leaders[lead];
         if !leader.in_behind {
@@ -112,12 +130,12 @@ impl Replicas {
         if isr != leader.isr && cx.guards.admits(guard::OneIsrChangeAtATime, !in_flight) {
             self.propose(slot, lead, isr, cx);
         }
-        if !missing {
-            self.leaders[lead].in_behind = false;
-        }
+        self.recheck_join(lead, cx);
         // Time moves the set of followers that the watermark waits for.
         self.advance_watermark(slot, now, cx);
-        missing
+        let leader = &mut self.leaders[lead];
+        leader.in_behind = missing || leader.isr.count_ones() as usize != leader.replicas.len();
+        leader.in_behind
     }
 
     /// Whether proposals wait to be sent.

@@ -20,7 +20,7 @@ pub mod upkeep;
 pub mod waits;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 

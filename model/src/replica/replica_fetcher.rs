@@ -118,6 +118,7 @@ pub struct Fetcher {
     pub(crate) delayed: VecDeque<(Nanos, u32)>,
     pub(crate) session_id: u32,
     pub(crate) session_epoch: i32,
+    pub(crate) broker_epoch: BrokerEpoch,
     pub(crate) in_flight: Option<InFlight>,
     pub(crate) asked: Vec<u32>,
     pub(crate) correlation: u32,
@@ -174,6 +175,12 @@ impl ReplicaFetchers {
         cx: &mut Cx,
     ) {
         for change in changes {
+            if let Some((fetcher, slot)) = change.was {
+                if let Some(fetcher) = self.list.get_mut(usize::from(fetcher)) {
+                    fetcher.release(slot, change.partition);
+                }
+                continue;
+            }
             let node = change.leader.and_then(|leader| node_of(leader).map(|node| (leader, node)));
             match node {
                 Some((leader, node)) => self.follow(change.partition, leader, node, replicas, now, cx),
@@ -226,24 +233,11 @@ impl ReplicaFetchers {
     }
 
     fn leave(&mut self, partition: PartitionIx, replicas: &mut Replicas) {
-        let Some(at) = replicas.slot(partition) else {
-            self.leave_unhosted(partition);
-            return;
-        };
+        let Some(at) = replicas.slot(partition) else { return };
         let hot = &mut replicas.hot[at];
         let (fetcher, slot) = (hot.fetcher, std::mem::replace(&mut hot.fetch_slot, NONE));
         if let Some(fetcher) = self.list.get_mut(usize::from(fetcher)) {
             fetcher.release(slot, partition);
-        }
-    }
-
-    /// The replica is gone already: look the slot up by walking (a removal is rare).
-    fn leave_unhosted(&mut self, partition: PartitionIx) {
-        for fetcher in &mut self.list {
-            let found = fetcher.slots.iter().position(|s| s.partition == partition && s.state != FetchState::Free);
-            if let Some(slot) = found {
-                fetcher.release(slot as u32, partition);
-            }
         }
     }
 
@@ -271,6 +265,7 @@ impl ReplicaFetchers {
             delayed: VecDeque::new(),
             session_id: 0,
             session_epoch: 0,
+            broker_epoch: BrokerEpoch(-1),
             in_flight: None,
             asked: Vec::new(),
             correlation: 0,
@@ -528,6 +523,14 @@ impl Fetcher {
         broker_epoch: BrokerEpoch,
         config: &FetcherConfig,
     ) -> Option<FetchRequest> {
+        if self.active == 0 {
+            return None;
+        }
+        if self.broker_epoch != broker_epoch {
+            // The leader judges every partition by the registration of its last fetch (KIP-903): list them all again.
+            self.broker_epoch = broker_epoch;
+            self.end_session();
+        }
         let full = self.session_epoch == 0;
         if full {
             for slot_no in 0..self.slots.len() as u32 {

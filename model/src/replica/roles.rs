@@ -39,6 +39,8 @@ pub struct FetchChange {
     pub partition: PartitionIx,
     /// Whom to fetch from from now on; `None`: nobody.
     pub leader: Option<BrokerId>,
+    /// Where a replica that was removed was fetched: fetcher and slot.
+    pub(crate) was: Option<(u16, u32)>,
 }
 
 impl Replicas {
@@ -116,8 +118,10 @@ impl Replicas {
     pub fn remove(&mut self, partition: PartitionIx, now: Now, cx: &mut Cx) {
         let Some(slot) = self.slot(partition) else { return };
         self.resign(slot, now, cx);
-        if self.hot[slot].fetch_slot != NONE {
-            self.fetch_changes.push(FetchChange { partition, leader: None });
+        let hot = &self.hot[slot];
+        if hot.fetch_slot != NONE {
+            let was = Some((hot.fetcher, hot.fetch_slot));
+            self.fetch_changes.push(FetchChange { partition, leader: None, was });
         }
         if let Some(log) = self.logs[slot].take() {
             // A directory that cannot be removed is a stray: the next boot finds and ignores it (I18).
@@ -138,12 +142,12 @@ impl Replicas {
         hot.leader_epoch = hot.leader_epoch.max(state.leader_epoch);
         hot.partition_epoch = hot.partition_epoch.max(state.partition_epoch);
         if hot.fetch_slot != NONE {
-            self.fetch_changes.push(FetchChange { partition, leader: None });
+            self.fetch_changes.push(FetchChange { partition, leader: None, was: None });
         }
         let reset = new_epoch || !was_leader || mutant(cx.guards, guard::SameEpochKeepsState, true);
         let lead = self.seat(slot, was_leader);
         self.leaders[lead].replicas = state.replicas.iter().copied().collect();
-        self.seat_followers(slot, lead, reset, now.mono, cx);
+        self.seat_followers(slot, lead, &state.isr, reset, now.mono, cx);
         let leader = &mut self.leaders[lead];
         let committed = leader.mask(&state.isr);
         let isr_changed = leader.isr != committed;
@@ -199,22 +203,24 @@ impl Replicas {
     }
 
     /// The followers of the replica list. In a new epoch all positions are unknown; else those that stay keep theirs.
-    fn seat_followers(&mut self, slot: usize, lead: usize, reset: bool, now: Nanos, cx: &mut Cx) {
+    fn seat_followers(&mut self, slot: usize, lead: usize, isr: &[BrokerId], reset: bool, now: Nanos, cx: &mut Cx) {
         let me = self.me;
         let end = self.logs[slot].as_ref().map_or(Offset::ZERO, |log| log.end());
         let leader = &mut self.leaders[lead];
         let before = std::mem::take(&mut leader.followers);
         for broker in leader.replicas.iter().copied().filter(|b| *b != me) {
             let old = before.iter().find(|f| f.broker == broker).copied();
+            // Members of the ISR have the whole lag to show up (stock `resetReplicaState`).
+            let since = if isr.contains(&broker) { now } else { Nanos::ZERO };
             let forget = reset && !mutant(cx.guards, guard::PositionsResetInNewEpoch, old.is_some());
             let follower = old.filter(|_| !forget).unwrap_or(Follower {
                 broker,
                 session: NONE,
                 position: Offset::UNKNOWN,
                 broker_epoch: BrokerEpoch(-1),
-                caught_up_at: Nanos::ZERO,
+                caught_up_at: since,
                 end_at_fetch: end,
-                fetched_at: Nanos::ZERO,
+                fetched_at: since,
             });
             leader.followers.push(follower);
         }
@@ -222,7 +228,6 @@ impl Replicas {
             leader.in_behind = true;
             self.behind.push(lead as u32);
         }
-        let _ = now;
     }
 
     fn start_epoch(&mut self, slot: usize, lead: usize, epoch: LeaderEpoch, cx: &mut Cx) {
@@ -271,7 +276,7 @@ impl Replicas {
             return;
         }
         let leader = (state.leader != BrokerId::NONE).then_some(state.leader);
-        self.fetch_changes.push(FetchChange { partition, leader });
+        self.fetch_changes.push(FetchChange { partition, leader, was: None });
         if new_epoch || !same_leader {
             let epoch = state.leader_epoch;
             cx.trace(Trace::BecameFollower { partition, epoch, leader: state.leader });

@@ -1,0 +1,7 @@
+//! Tests of leader and follower, by what they are about.
+
+mod fetcher;
+mod isr;
+mod replication;
+mod roles;
+mod sessions;

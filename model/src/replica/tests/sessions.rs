@@ -1,0 +1,293 @@
+//! The serving side: sessions, epochs on every read path, divergence, visible ends.
+
+use crate::guards::replication as guard;
+use crate::ids::{BrokerEpoch, BrokerId, ConnId, LeaderEpoch, Nanos, Offset};
+use crate::replica::fetch_serve::Fetched;
+use crate::replica::testing::{batch_at, state, Rig, P0};
+use crate::wire::errors::ErrorCode;
+use crate::wire::messages::{
+    EpochQuestion, FetchPart, FetchRequest, FetchResponse, Isolation, OffsetQuestion, EARLIEST, LATEST,
+};
+
+fn request(replica: i32, session: (u32, i32), part: Option<(i64, i32, i32)>) -> FetchRequest {
+    FetchRequest {
+        replica: BrokerId(replica),
+        broker_epoch: BrokerEpoch(101),
+        max_wait_ms: 500,
+        min_bytes: 1,
+        max_bytes: 1 << 20,
+        isolation: Isolation::ReadUncommitted,
+        session_id: session.0,
+        session_epoch: session.1,
+        topic_groups: 1,
+        parts: part
+            .into_iter()
+            .map(|(offset, epoch, last)| FetchPart {
+                slot: 0,
+                partition: P0,
+                fetch_offset: Offset(offset),
+                current_leader_epoch: LeaderEpoch(epoch),
+                last_fetched_epoch: LeaderEpoch(last),
+                log_start: Offset::UNKNOWN,
+                max_bytes: 1 << 20,
+                mirror_leader_epoch: LeaderEpoch::NONE,
+            })
+            .collect(),
+        forgotten: Vec::new(),
+    }
+}
+
+fn fetch(rig: &mut Rig, request: &FetchRequest) -> Fetched {
+    let now = rig.now;
+    rig.nodes[0].with(|r, _, cx| r.fetch(ConnId(77), 1, request, now, cx))
+}
+
+fn answered(fetched: Fetched) -> FetchResponse {
+    match fetched {
+        Fetched::Answer(answer) => *answer,
+        Fetched::Parked { .. } => panic!("parked"),
+    }
+}
+
+fn leader(epoch: i32, isr: &[i32]) -> Rig {
+    let mut rig = Rig::new(2, 1);
+    rig.metadata(&[0], &state(0, epoch, 0, &[0, 1], isr));
+    rig
+}
+
+#[test]
+fn a_session_names_only_what_changed() {
+    let mut rig = leader(1, &[0, 1]);
+    rig.produce(0, 1, 1, 1);
+    let first = answered(fetch(&mut rig, &request(1, (0, 0), Some((0, 1, -1)))));
+    assert!(first.session_id != 0);
+    assert_eq!((first.parts.len(), first.batches.len()), (1, 1));
+    let id = first.session_id;
+    // The position moved: the watermark follows, nothing new to tell but that: it waits.
+    let parked = fetch(&mut rig, &request(1, (id, 1), Some((1, 1, 1))));
+    assert!(matches!(parked, Fetched::Parked { timer_at: Some(_), .. }));
+    assert_eq!(rig.nodes[0].hw(), 1);
+    // Data wakes it; the answer has the watermark too.
+    let now = rig.now;
+    let batch = crate::replica::testing::batch(1, 2);
+    let ticket = crate::replica::waits::Ticket { request: 0, generation: 0, part: 0 };
+    rig.nodes[0].with(|r, _, cx| r.produce(P0, &batch, 1, ticket, now, cx));
+    let mut ready = Vec::new();
+    rig.nodes[0].replicas.take_ready(&mut ready);
+    assert_eq!(ready.len(), 1);
+    let (parked, answer) = rig.nodes[0].with(|r, _, cx| r.resume(ready[0], now, cx)).unwrap();
+    assert_eq!(parked.correlation, 1);
+    assert_eq!((answer.parts[0].high_watermark, answer.batches.len()), (Offset(1), 1));
+    // An old id, and a wrong epoch.
+    assert_eq!(answered(fetch(&mut rig, &request(1, (id, 7), None))).error, ErrorCode::InvalidFetchSessionEpoch);
+    assert_eq!(answered(fetch(&mut rig, &request(1, (id + 1, 1), None))).error, ErrorCode::FetchSessionIdNotFound);
+}
+
+#[test]
+fn a_parked_fetch_ends_when_its_time_is_up() {
+    let mut rig = leader(1, &[0, 1]);
+    let Fetched::Parked { session, timer_at } = fetch(&mut rig, &request(1, (0, 0), Some((0, 1, -1)))) else {
+        panic!("nothing is there: it waits")
+    };
+    assert_eq!(timer_at, Some(rig.now.mono + Nanos::from_millis(500)));
+    rig.now.mono = rig.now.mono + Nanos::from_millis(500);
+    let now = rig.now;
+    let (_, answer) = rig.nodes[0].with(|r, _, cx| r.resume(session, now, cx)).unwrap();
+    assert_eq!(answer.parts.len(), 1, "new in the session");
+    // The next one has nothing to say.
+    let Fetched::Parked { session, .. } = fetch(&mut rig, &request(1, (answer.session_id, 1), None)) else { panic!() };
+    rig.now.mono = rig.now.mono + Nanos::from_millis(500);
+    let now = rig.now;
+    let (_, answer) = rig.nodes[0].with(|r, _, cx| r.resume(session, now, cx)).unwrap();
+    assert!(answer.parts.is_empty());
+}
+
+#[test]
+fn the_first_batch_is_sent_whatever_its_size_and_the_rest_comes_later() {
+    let mut rig = leader(1, &[0]);
+    rig.produce(0, 50, 1, 1);
+    rig.produce(0, 50, 2, 1);
+    let mut small = request(-1, (0, 0), Some((0, 1, -1)));
+    small.max_bytes = 10;
+    let answer = answered(fetch(&mut rig, &small));
+    assert_eq!(answer.batches.len(), 1);
+}
+
+/// R20: the epoch moved under a cached partition.
+#[test]
+fn r20_a_cached_partition_is_checked_again_after_a_bump() {
+    for on in [true, false] {
+        let mut rig = leader(1, &[0]);
+        rig.guard(guard::SessionEpochRechecked, on);
+        let Fetched::Parked { session, .. } = fetch(&mut rig, &request(-1, (0, 0), Some((0, 1, -1)))) else { panic!() };
+        rig.metadata(&[0], &state(0, 2, 1, &[0, 1], &[0]));
+        let mut ready = Vec::new();
+        rig.nodes[0].replicas.take_ready(&mut ready);
+        assert_eq!(ready, [session]);
+        let now = rig.now;
+        let answer = rig.nodes[0].with(|r, _, cx| r.resume(session, now, cx));
+        assert_eq!(answer.is_some_and(|(_, a)| a.parts[0].error == ErrorCode::FencedLeaderEpoch), on);
+    }
+}
+
+/// R03: delayed metadata at one follower.
+#[test]
+fn r03_a_fetch_of_another_epoch_moves_nothing() {
+    for on in [true, false] {
+        let mut rig = leader(2, &[0, 1]);
+        rig.guard(guard::FollowerFetchInCurrentEpoch, on);
+        rig.produce(0, 1, 1, 1);
+        let fetched = fetch(&mut rig, &request(1, (0, 0), Some((1, 1, 2))));
+        assert_eq!(rig.nodes[0].hw() == 0, on);
+        if on {
+            assert_eq!(answered(fetched).parts[0].error, ErrorCode::FencedLeaderEpoch);
+        }
+    }
+}
+
+/// R11
+#[test]
+fn r11_a_diverging_fetch_moves_no_position() {
+    for on in [true, false] {
+        let mut rig = Rig::new(2, 1);
+        rig.guard(guard::PositionAfterDivergenceCheck, on);
+        rig.metadata(&[0], &state(-1, 1, 0, &[0, 1], &[0, 1]));
+        rig.plant(0, &[batch_at(0, 1, 1, 1)]);
+        rig.metadata(&[0], &state(0, 3, 1, &[0, 1], &[0, 1]));
+        rig.produce(0, 1, 1, 1);
+        let answer = answered(fetch(&mut rig, &request(1, (0, 0), Some((5, 3, 2)))));
+        let end = answer.parts[0].diverging.unwrap();
+        assert_eq!((end.epoch, end.end), (LeaderEpoch(1), Offset(1)));
+        assert_eq!(rig.nodes[0].hw() == 0, on);
+    }
+}
+
+/// LEAD-22: epoch absent, current, lower, higher, on every read path, at leader and follower.
+#[test]
+fn lead_22_epoch_checks_on_every_read_path() {
+    let mut rig = Rig::new(2, 1);
+    rig.metadata(&[0, 1], &state(0, 5, 0, &[0, 1], &[0]));
+    let cases = [
+        (-1, ErrorCode::None),
+        (5, ErrorCode::None),
+        (4, ErrorCode::FencedLeaderEpoch),
+        (6, ErrorCode::UnknownLeaderEpoch),
+    ];
+    for (epoch, expected) in cases {
+        for at in [0, 1] {
+            let follower = if expected.is_none() { ErrorCode::NotLeaderOrFollower } else { expected };
+            let expected = if at == 0 { expected } else { follower };
+            let now = rig.now;
+            let current_leader_epoch = LeaderEpoch(epoch);
+            let question = EpochQuestion { partition: P0, current_leader_epoch, epoch: LeaderEpoch(5) };
+            let answer = rig.nodes[at].with(|r, _, cx| r.epoch_end(&question, cx));
+            assert_eq!(answer.error, expected, "epoch end, {epoch} at {at}");
+            for timestamp in [LATEST, EARLIEST, 5] {
+                let question = OffsetQuestion { partition: P0, current_leader_epoch, timestamp };
+                let isolation = Isolation::ReadUncommitted;
+                let answer =
+                    rig.nodes[at].with(|r, _, cx| r.list_offset(BrokerId::NONE, isolation, &question, now, cx));
+                assert_eq!(answer.error, expected, "offset by {timestamp}, {epoch} at {at}");
+            }
+            let fetch = rig.consume(at, 0, epoch);
+            let fetched = fetch.parts[0].error;
+            // A follower refuses a fetch before it looks at the epoch.
+            let expected = if at == 1 { ErrorCode::NotLeaderOrFollower } else { expected };
+            assert_eq!(fetched, expected, "fetch, {epoch} at {at}");
+        }
+    }
+}
+
+/// LEAD-12
+#[test]
+fn lead_12_epoch_ends_over_restarts() {
+    let mut rig = Rig::new(2, 1);
+    for (epoch, tag) in [(0, 1), (2, 2), (4, 3)] {
+        rig.metadata(&[0], &state(0, epoch, epoch, &[0], &[0]));
+        rig.produce(0, 1, tag, 1);
+    }
+    for (epoch, expected) in [(0, (0, 1)), (1, (0, 1)), (2, (2, 2)), (4, (4, 3)), (5, (-1, -1))] {
+        let question =
+            EpochQuestion { partition: P0, current_leader_epoch: LeaderEpoch::NONE, epoch: LeaderEpoch(epoch) };
+        let answer = rig.nodes[0].with(|r, _, cx| r.epoch_end(&question, cx));
+        assert_eq!((answer.end.epoch.0, answer.end.end.0), expected, "{epoch}");
+    }
+}
+
+/// R22
+#[test]
+fn r22_an_undefined_epoch_has_an_undefined_end() {
+    for on in [true, false] {
+        let mut rig = leader(1, &[0]);
+        rig.guard(guard::UndefinedEpochAnswer, on);
+        rig.produce(0, 1, 1, 1);
+        let question =
+            EpochQuestion { partition: P0, current_leader_epoch: LeaderEpoch::NONE, epoch: LeaderEpoch::NONE };
+        let answer = rig.nodes[0].with(|r, _, cx| r.epoch_end(&question, cx));
+        assert_eq!(answer.end.end == Offset::UNKNOWN, on);
+    }
+}
+
+/// R24, KIP-207
+#[test]
+fn r24_no_end_before_the_watermark_reached_the_epoch_start() {
+    for on in [true, false] {
+        let mut rig = Rig::new(2, 1);
+        rig.guard(guard::EndKnownAfterEpochStart, on);
+        rig.metadata(&[0], &state(1, 0, 0, &[0, 1], &[0, 1]));
+        rig.plant(0, &[batch_at(0, 3, 0, 1)]);
+        rig.metadata(&[0], &state(0, 1, 1, &[0, 1], &[0, 1]));
+        let now = rig.now;
+        let question = OffsetQuestion { partition: P0, current_leader_epoch: LeaderEpoch::NONE, timestamp: LATEST };
+        let ask = |rig: &mut Rig, replica| {
+            let isolation = Isolation::ReadUncommitted;
+            rig.nodes[0].with(|r, _, cx| r.list_offset(BrokerId(replica), isolation, &question, now, cx))
+        };
+        assert_eq!(ask(&mut rig, -1).error == ErrorCode::OffsetNotAvailable, on);
+        // A follower asks for the log end, which is known.
+        assert_eq!(ask(&mut rig, 1).offset, Offset(3));
+        assert!(matches!(fetch(&mut rig, &request(1, (0, 0), Some((3, 1, 0)))), Fetched::Parked { .. }));
+        assert_eq!(ask(&mut rig, -1).offset, Offset(3));
+    }
+}
+
+/// Consumers see only what is committed.
+#[test]
+fn consumers_read_below_the_watermark() {
+    for on in [true, false] {
+        let mut rig = leader(1, &[0, 1]);
+        rig.guard(guard::ReadBelowWatermark, on);
+        rig.produce(0, 1, 1, 1);
+        let answer = rig.consume(0, 0, 1);
+        assert_eq!(answer.batches.is_empty(), on);
+    }
+}
+
+/// A mirror leader that was cut below its followers' epoch tells them where its log ends.
+#[test]
+fn a_follower_ahead_of_a_cut_mirror_leader_is_told_to_cut() {
+    let mut rig = Rig::new(2, 1);
+    rig.policy(|policy| {
+        policy.mirrored = true;
+        policy.read_only = true;
+    });
+    rig.metadata(&[0, 1], &state(0, 20, 0, &[0, 1], &[0, 1]));
+    rig.settle();
+    let now = rig.now;
+    let batches = [batch_at(0, 1, 5, 1), batch_at(1, 1, 7, 2)];
+    rig.nodes[0].with(|r, _, cx| r.append_mirrored(now, P0, &batches, cx)).unwrap();
+    rig.settle_leader(0);
+    rig.settle();
+    rig.advance(500);
+    assert_eq!(rig.nodes[1].end(), 2);
+    rig.nodes[0].with(|r, _, cx| {
+        r.truncate_mirror_leader(now, P0, Offset(1), crate::trace::CutCause::Alignment, cx).unwrap();
+        r.start_barrier(now, P0, true, cx)
+    });
+    assert!(rig.nodes[0].replicas.take_converged().is_empty());
+    rig.settle_leader(0);
+    rig.settle();
+    assert_eq!((rig.nodes[0].end(), rig.nodes[1].end()), (1, 1));
+    assert_eq!(rig.nodes[0].replicas.take_converged(), [P0]);
+    assert_eq!(rig.nodes[0].epochs(), rig.nodes[1].epochs());
+}
