@@ -17,15 +17,18 @@ const HIGHEST: u64 = 1 << 53;
 pub struct Distribution {
     /// `None` only if the library refuses its constant arguments; then nothing is counted.
     histogram: Option<Histogram<u64>>,
+    /// The largest value as it came: a histogram only knows it to three digits.
+    max: u64,
 }
 
 impl Distribution {
     /// An empty distribution.
     #[must_use]
     pub fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, HIGHEST, DIGITS).ok();
-        debug_assert!(histogram.is_some(), "constant bounds of the histogram");
-        Self { histogram }
+        // Grows with the values: a full range would cost 350 KB, in every copy of a world.
+        let histogram = Histogram::new(DIGITS).ok();
+        debug_assert!(histogram.is_some(), "constant arguments of the histogram");
+        Self { histogram, max: 0 }
     }
 
     /// Counts one value; above 2^53 it counts as 2^53.
@@ -35,17 +38,24 @@ impl Distribution {
 
     /// Counts `value` as often as `count` says.
     pub fn record_n(&mut self, value: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let value = value.min(HIGHEST);
+        self.max = self.max.max(value);
         if let Some(histogram) = &mut self.histogram {
-            histogram.saturating_record_n(value, count);
+            let counted = histogram.record_n(value, count);
+            debug_assert!(counted.is_ok(), "the histogram grows");
         }
     }
 
     /// Adds everything that `other` counted.
     pub fn merge(&mut self, other: &Self) {
+        self.max = self.max.max(other.max);
         if let (Some(mine), Some(theirs)) = (&mut self.histogram, &other.histogram) {
-            // The bounds are equal by construction, so this cannot be refused.
+            // A histogram that grows cannot refuse.
             let added = mine.add(theirs);
-            debug_assert!(added.is_ok(), "distributions share their bounds");
+            debug_assert!(added.is_ok(), "the histogram grows");
         }
     }
 
@@ -65,21 +75,26 @@ impl Distribution {
     #[must_use]
     pub fn quantile(&self, quantile: f64) -> u64 {
         match &self.histogram {
-            Some(histogram) if !histogram.is_empty() => histogram.value_at_quantile(quantile),
+            Some(histogram) if !histogram.is_empty() => histogram.value_at_quantile(quantile).min(self.max),
             _ => 0,
         }
     }
 
-    /// The largest value, to three digits; 0 of an empty distribution.
+    /// The largest value, exactly; 0 of an empty distribution.
     #[must_use]
     pub fn max(&self) -> u64 {
-        self.histogram.as_ref().map_or(0, Histogram::max)
+        self.max
     }
 
     /// Count, median, 99th percentile and maximum. All zero if nothing was counted.
     #[must_use]
     pub fn percentiles(&self) -> Percentiles {
-        Percentiles { count: self.count(), p50: self.quantile(0.5) as f64, p99: self.quantile(0.99) as f64, max: self.max() as f64 }
+        Percentiles {
+            count: self.count(),
+            p50: self.quantile(0.5) as f64,
+            p99: self.quantile(0.99) as f64,
+            max: self.max() as f64,
+        }
     }
 }
 

@@ -27,7 +27,14 @@ fn a_value_out_of_range_saturates() {
     distribution.record(1);
     let got = distribution.percentiles();
     assert_eq!((got.count, got.p50), (2, 1.0));
-    assert!(got.max >= HIGHEST as f64, "{got:?}");
+    assert_eq!(got.max, HIGHEST as f64);
+}
+
+#[test]
+fn the_largest_is_exact_and_no_percentile_exceeds_it() {
+    let mut distribution = Distribution::new();
+    distribution.record(1_000_001);
+    assert_eq!(distribution.percentiles(), Percentiles { count: 1, p50: 1_000_001.0, p99: 1_000_001.0, max: 1_000_001.0 });
 }
 
 #[test]
