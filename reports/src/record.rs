@@ -114,13 +114,16 @@ pub struct Band {
     pub label: String,
 }
 
-/// One sampled curve: values at a fixed interval from time zero.
+/// One sampled curve: values at a fixed interval.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Curve {
     /// Name, e.g. `mirrored bytes per second`.
     pub name: String,
     /// Unit of the values.
     pub unit: String,
+    /// When the first value was taken, simulated nanoseconds on the clock of bands and story.
+    #[serde(default)]
+    pub start_ns: u64,
     /// Sample interval, simulated nanoseconds.
     pub interval_ns: u64,
     /// Values; `None` where it was unknown (a lag while the source is silent).
