@@ -163,9 +163,8 @@ impl Stream {
         Nanos((-libm::log(1.0 - self.unit()) * mean.0 as f64) as u64)
     }
 
-    /// A delay with a heavy tail: at least `least`, one in 2^`1/alpha`-fold … A Pareto law cut at `most`: the chance to
-    /// exceed `x` falls as `(least / x)^alpha`. With `alpha` 1 every tenth delay is ten times the least, every hundredth
-    /// a hundred times.
+    /// A delay with a heavy tail: a Pareto law from `least`, cut at `most`. The chance to exceed `x` is
+    /// `(least / x)^alpha`: with `alpha` 1 one delay in ten is ten times the least, one in a hundred a hundred times.
     #[inline]
     pub fn heavy_tailed(&mut self, least: Nanos, alpha: f64, most: Nanos) -> Nanos {
         let unit = 1.0 - self.unit();

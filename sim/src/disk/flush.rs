@@ -143,9 +143,11 @@ impl NodeDisk {
         if self.tree.get(dir).is_none() {
             return self.begin(Target::Gone, token, 0, Nanos(0), now);
         }
-        self.tree.dirs[dir.0 as usize].write_down();
+        let d = &mut self.tree.dirs[dir.0 as usize];
+        d.write_down();
+        let moment = d.moment();
         let upto = self.changes + 1;
-        let mut draw = self.dir_stream(Concern::DiskFlush, dir.0, upto);
+        let mut draw = self.dir_stream(Concern::DiskFlush, dir.0, moment);
         let latency = draw.heavy_tailed(self.model.flush_latency, 1.5, self.model.flush_latency_max);
         self.begin(Target::Dir { dir: dir.0, upto }, token, 0, latency, now)
     }
@@ -195,7 +197,7 @@ impl NodeDisk {
 
     fn flushed(&mut self, store: &mut Store, id: u32, mut image: Image, low: u64, failed: bool, ticket: Ticket) {
         self.flushes.overtake(id, ticket);
-        let mut draw = self.file_stream(Concern::DiskError, id, ticket.0);
+        let mut draw = self.file_stream(Concern::DiskError, id, image.len);
         let Some(f) = self.files.get_mut(id) else { return store.release(&mut image) };
         let before = f.durable;
         let still = low.min(image.len);
@@ -231,8 +233,8 @@ impl NodeDisk {
 
     /// Names of a directory are durable as far as changes before `upto` go; the root's flush covers directories as well.
     pub(crate) fn commit_dir(&mut self, store: &mut Store, dir: u32, upto: u64) {
-        let known = self.tree.dirs[dir as usize].commit(upto);
-        self.free_unknown(store, dir, known);
+        let orphans = self.tree.dirs[dir as usize].commit(upto);
+        self.free_unknown(store, dir, orphans);
         if dir != ROOT_DIR {
             return;
         }

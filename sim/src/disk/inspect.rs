@@ -176,6 +176,22 @@ pub fn shared_prefix(a: Look<'_>, file_a: FileId, b: Look<'_>, file_b: FileId) -
     a.store.shared(&a.image(file_a), &b.image(file_b))
 }
 
+/// How many first appends of two files are equal, by sharing or by their sums (128 bits, so by all odds).
+#[must_use]
+pub fn equal_prefix(a: Look<'_>, file_a: FileId, b: Look<'_>, file_b: FileId) -> u32 {
+    let (left, right) = (a.image(file_a), b.image(file_b));
+    let (mut low, mut high) = (a.store.shared(&left, &right), left.appends.min(right.appends));
+    while low < high {
+        let middle = high - (high - low) / 2;
+        if a.store.sum(&left, middle) == b.store.sum(&right, middle) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    low
+}
+
 impl Store {
     /// Checks the store against all disks of the world: every reference counted, every sum recomputed. For tests.
     ///

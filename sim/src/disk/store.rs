@@ -4,23 +4,19 @@
 //! what the lineage already holds at that place moves the file's end and costs nothing else: a follower that writes what its
 //! leader wrote, the mirrored cluster included, shares the leader's lineage. Appending anything else forks the lineage there.
 //! Forks are registered by (lineage, place, content), so that a thousand replicas cut at one place and continued alike make
-//! one fork. Lineages are kept in chunks of [`CHUNK`] appends behind `Arc`: forking one, or cloning the world, copies at most
+//! one fork. Lineages are kept in chunks of 256 appends behind `Arc`: forking one, or cloning the world, copies at most
 //! a chunk.
 //!
 //! Sharing never decides what a file holds, only how often it is stored: every append is compared with what is there.
 
+use super::lineage::{Chunks, Lineage};
 use super::push_tight;
 use bytes::Bytes;
-use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Appends in a full chunk.
-pub const CHUNK: usize = 256;
-
-/// No content at all.
+/// No content at all; as a parent: no parent.
 const EMPTY: u32 = u32::MAX;
 /// Marks an image whose `base` is a slot of [`Store::small`].
 const SMALL: u32 = 1 << 31;
@@ -33,100 +29,6 @@ pub type Sum = u128;
 pub struct LineageId {
     slot: u32,
     generation: u32,
-}
-
-/// One append: its bytes, where it ends, and the sum of hashes up to and with it.
-#[derive(Clone, Debug)]
-pub(crate) struct Piece {
-    pub(crate) bytes: Bytes,
-    pub(crate) end: u64,
-    sum: [u64; 2],
-}
-
-impl Piece {
-    fn sum(&self) -> Sum {
-        Sum::from(self.sum[0]) | Sum::from(self.sum[1]) << 64
-    }
-    fn start(&self) -> u64 {
-        self.end - self.bytes.len() as u64
-    }
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Lineage {
-    /// All but the last are full.
-    chunks: SmallVec<[Arc<Vec<Piece>>; 2]>,
-    len: u32,
-    /// Images and forks that rest on it.
-    refs: u32,
-    generation: u32,
-    /// The lineage it forked from, and after how many appends; `EMPTY` for a root.
-    parent: u32,
-    fork_at: u32,
-}
-
-impl Lineage {
-    fn piece(&self, i: u32) -> &Piece {
-        &self.chunks[i as usize / CHUNK][i as usize % CHUNK]
-    }
-    fn end(&self, appends: u32) -> u64 {
-        if appends == 0 {
-            0
-        } else {
-            self.piece(appends - 1).end
-        }
-    }
-    fn sum(&self, appends: u32) -> Sum {
-        if appends == 0 {
-            0
-        } else {
-            self.piece(appends - 1).sum()
-        }
-    }
-    fn push(&mut self, bytes: Bytes, hash: Sum) {
-        let end = self.end(self.len) + bytes.len() as u64;
-        let sum = self.sum(self.len).wrapping_add(hash);
-        if self.len as usize % CHUNK == 0 {
-            self.chunks.push(Arc::new(Vec::new()));
-        }
-        if let Some(last) = self.chunks.last_mut() {
-            let last = Arc::make_mut(last);
-            if last.len() == last.capacity() {
-                // Two, eight, then half again: most lineages are short, there are many, and what outgrows its place
-                // leaves a hole.
-                let more = match last.len() {
-                    0 => 2,
-                    1..8 => 8 - last.len(),
-                    len => len / 2,
-                };
-                last.reserve_exact(more.min(CHUNK - last.len()));
-            }
-            last.push(Piece { bytes, end, sum: [sum as u64, (sum >> 64) as u64] });
-        }
-        self.len += 1;
-    }
-    /// How many of the first `n` appends end at or before `pos`. Gallops from the end, where readers are.
-    fn ends_by(&self, pos: u64, n: u32) -> u32 {
-        let (mut low, mut high, mut step) = (0, n, 1);
-        while high > 0 {
-            let probe = high.saturating_sub(step);
-            if self.piece(probe).end <= pos {
-                low = probe + 1;
-                break;
-            }
-            high = probe;
-            step *= 2;
-        }
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.piece(middle).end <= pos {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
-    }
 }
 
 /// Content of a file: the first `appends` appends of a lineage, or one small piece. Holds a reference in the store: made,
@@ -242,7 +144,7 @@ impl Store {
         let slot = match self.roots.get(&key) {
             Some(slot) => *slot,
             None => {
-                let slot = self.new_lineage(SmallVec::new(), 0, EMPTY);
+                let slot = self.new_lineage(Chunks::new(), 0, EMPTY);
                 let hash = xxh3_128(&bytes);
                 self.lineages[slot as usize].push(bytes, hash);
                 self.roots.insert(key, slot);
@@ -262,14 +164,7 @@ impl Store {
         let child = match registered {
             Some(child) if same(&self.lineages[child as usize].piece(at).bytes, &bytes) => child,
             _ => {
-                let from = &self.lineages[parent as usize];
-                let (full, rest) = (at as usize / CHUNK, at as usize % CHUNK);
-                let mut chunks: SmallVec<[Arc<Vec<Piece>>; 2]> = from.chunks[..full].iter().cloned().collect();
-                if rest > 0 {
-                    let mut copy = Vec::with_capacity(rest + 1);
-                    copy.extend_from_slice(&from.chunks[full][..rest]);
-                    chunks.push(Arc::new(copy));
-                }
+                let chunks = self.lineages[parent as usize].first_chunks(at);
                 let child = self.new_lineage(chunks, at, parent);
                 self.lineages[child as usize].push(bytes, hash);
                 self.lineages[parent as usize].refs += 1;
@@ -285,7 +180,7 @@ impl Store {
         *image = moved;
     }
 
-    fn new_lineage(&mut self, chunks: SmallVec<[Arc<Vec<Piece>>; 2]>, len: u32, parent: u32) -> u32 {
+    fn new_lineage(&mut self, chunks: Chunks, len: u32, parent: u32) -> u32 {
         self.generations += 1;
         let lineage = Lineage { chunks, len, refs: 0, generation: self.generations, parent, fork_at: len };
         match self.free.pop() {
@@ -371,7 +266,7 @@ impl Store {
                 self.forks.remove(&key);
             }
         }
-        lineage.chunks = SmallVec::new();
+        lineage.chunks = Chunks::new();
         lineage.len = 0;
         self.free.push(slot);
     }
@@ -518,17 +413,7 @@ impl Store {
             return u32::from(std::ptr::eq(self.piece(a, 0).as_ptr(), self.piece(b, 0).as_ptr()) && a.len == b.len);
         }
         let (left, right) = (&self.lineages[a.base as usize], &self.lineages[b.base as usize]);
-        // Forking shares a run of first chunks, and nothing else ever does.
-        let (mut low, mut high) = (0, left.chunks.len().min(right.chunks.len()));
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if Arc::ptr_eq(&left.chunks[middle], &right.chunks[middle]) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        let mut shared = ((low * CHUNK) as u32).min(common);
+        let mut shared = left.shared_chunks(right).min(common);
         while shared < common {
             let (x, y) = (&left.piece(shared).bytes, &right.piece(shared).bytes);
             if x.len() != y.len() || !std::ptr::eq(x.as_ptr(), y.as_ptr()) {
@@ -585,14 +470,7 @@ impl Store {
     /// Bytes of memory that the bookkeeping takes, without the batches themselves and the allocator's own.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        let lineages: usize = self
-            .lineages
-            .iter()
-            .map(|l| {
-                let chunks: usize = l.chunks.iter().map(|c| 40 + c.capacity() * size_of::<Piece>()).sum();
-                chunks + if l.chunks.spilled() { l.chunks.capacity() * 8 } else { 0 }
-            })
-            .sum();
+        let lineages: usize = self.lineages.iter().map(Lineage::heap_bytes).sum();
         lineages
             + self.lineages.capacity() * size_of::<Lineage>()
             + self.roots.capacity() * 8 / 7 * (size_of::<((usize, usize), u32)>() + 1)

@@ -8,12 +8,12 @@ use mirrorlab_model::ports::{DirName, Disk, FileId, FileName};
 /// The sizes that the memory goal rests on.
 #[test]
 fn sizes() {
-    use super::{node, store, tree};
+    use super::{lineage, node, tree};
     assert_eq!(size_of::<node::File>(), 32);
     assert_eq!(size_of::<tree::Entry>(), 16);
     assert!(size_of::<tree::Dir>() <= 64);
-    assert_eq!(size_of::<store::Piece>(), 56);
-    assert_eq!(size_of::<store::Lineage>(), 48);
+    assert_eq!(size_of::<lineage::Piece>(), 56);
+    assert_eq!(size_of::<lineage::Lineage>(), 48);
 }
 
 fn resident_bytes() -> usize {

@@ -122,6 +122,14 @@ pub(crate) struct Change {
 }
 
 impl Change {
+    /// Applies it, and notes the files that may have no name after it.
+    fn commit(&self, entries: &mut Entries, orphans: &mut Vec<u32>) {
+        orphans.extend(self.gone.and_then(|key| entries.get(key)));
+        orphans.extend(self.came.and_then(|entry| entries.get(entry.key)));
+        orphans.extend(self.came.map(|entry| entry.file));
+        self.apply(entries);
+    }
+
     fn apply(&self, entries: &mut Entries) {
         if let Some(key) = self.gone {
             entries.remove(key);
@@ -173,13 +181,18 @@ impl Dir {
         push_tight(&mut unflushed.changes, change);
         let mut orphans = Vec::new();
         if unflushed.changes.len() > JOURNAL_MAX {
-            orphans = unflushed.files();
             for old in unflushed.changes.drain(..JOURNAL_MAX / 2) {
-                old.apply(&mut unflushed.durable);
+                old.commit(&mut unflushed.durable, &mut orphans);
             }
         }
         change.apply(&mut self.entries);
         orphans
+    }
+
+    /// A number that depends on this directory only, for streams of draws.
+    pub(crate) fn moment(&self) -> u64 {
+        let changes = self.unflushed.as_ref().map_or(0, |u| u.changes.len());
+        crate::rng::join(self.entries.0.len() as u64, changes as u64)
     }
 
     /// A fresh directory gets the journal that it was spared.
@@ -193,19 +206,19 @@ impl Dir {
         self.unflushed = Some(Box::new(Unflushed { durable: Entries::default(), changes }));
     }
 
-    /// Changes before `upto` are durable now. Returns the files that the directory knew before.
+    /// Changes before `upto` are durable now. Returns files that may have no name any more.
     pub(crate) fn commit(&mut self, upto: u64) -> Vec<u32> {
         self.fresh = false;
         let Some(unflushed) = self.unflushed.as_mut() else { return Vec::new() };
-        let known = unflushed.files();
+        let mut orphans = Vec::new();
         let many = unflushed.changes.partition_point(|c| c.at < upto);
         for change in unflushed.changes.drain(..many) {
-            change.apply(&mut unflushed.durable);
+            change.commit(&mut unflushed.durable, &mut orphans);
         }
         if unflushed.changes.is_empty() {
             self.unflushed = None;
         }
-        known
+        orphans
     }
 
     /// Power loss after the first `kept` unflushed changes reached the device. Returns the files known before.

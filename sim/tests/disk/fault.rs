@@ -95,6 +95,27 @@ fn after_a_failed_flush_bytes_may_never_become_durable() {
 }
 
 #[test]
+fn what_a_failed_flush_lost_stays_lost_when_a_truncation_is_undone() {
+    let (pieces, mut holes) = (pieces(4), 0);
+    for seed in 0..20 {
+        let mut world = World::new(1, seed);
+        let file = world.settled(0, &pieces[..2]);
+        pieces[2..].iter().for_each(|p| world.append(0, file, p));
+        world.disks[0].add_error(ErrorRule::next(Ops::FLUSH, 1));
+        assert_eq!(world.flush(0, file), Err(DiskError::Io));
+        let lost = world.disks[0].look(&world.store).lost(file).to_vec();
+        world.on(0, |d| d.truncate(file, 5)).unwrap();
+        world.disks[0].power_loss(&mut world.store, &CrashRules::strict());
+        let mut left = pieces.concat();
+        lost.iter().for_each(|(from, to)| left[*from as usize..*to as usize].fill(0));
+        assert_eq!(world.content(0, file), left);
+        holes += lost.len();
+        world.check();
+    }
+    assert!(holes > 0);
+}
+
+#[test]
 fn a_stalled_device_ends_no_flush_until_it_is_released() {
     let mut world = World::new(1, 1);
     let file = world.settled(0, &pieces(1));

@@ -3,7 +3,7 @@
 use super::{partition, pieces, World};
 use bytes::Bytes;
 use mirrorlab_model::ports::FileName;
-use mirrorlab_sim::disk::shared_prefix;
+use mirrorlab_sim::disk::{equal_prefix, shared_prefix};
 
 #[test]
 fn replicas_share_one_lineage_and_forks_are_registered() {
@@ -26,6 +26,7 @@ fn replicas_share_one_lineage_and_forks_are_registered() {
     let look = |n: usize| world.disks[n].look(&world.store);
     assert_eq!(shared_prefix(look(0), files[0], look(1), files[1]), 652);
     assert_eq!(shared_prefix(look(0), files[0], look(5), files[5]), 650);
+    assert_eq!(equal_prefix(look(0), files[0], look(5), files[5]), 650);
     assert_eq!(look(0).sum(files[0], 650), look(5).sum(files[5], 650));
     assert_ne!(look(0).sum(files[0], 651), look(5).sum(files[5], 651));
     let range = |n: usize, a, b| look(n).sum(files[n], b).wrapping_sub(look(n).sum(files[n], a));
@@ -54,6 +55,14 @@ fn equal_bytes_elsewhere_in_memory_share_what_follows_the_first() {
         world.append(node, file, &first);
     }
     assert_eq!(world.store.lineages(), 1);
+    // With equal first bytes elsewhere the lineages differ, and the sums tell that the content does not.
+    let other = world.file(0, partition(4), FileName::Segment(0));
+    for bytes in ["first", "copied", "other"] {
+        world.append(0, other, &Bytes::copy_from_slice(bytes.as_bytes()));
+    }
+    let look = |n: usize| world.disks[n].look(&world.store);
+    assert_eq!(shared_prefix(look(0), other, look(1), b), 0);
+    assert_eq!(equal_prefix(look(0), other, look(1), b), 2);
     world.check();
 }
 
