@@ -92,7 +92,7 @@ impl Idempotence {
 #[must_use]
 pub fn advance(sequence: i32, count: u32, guards: &mut Guards) -> i32 {
     let fits = i64::from(sequence) + i64::from(count) <= i64::from(i32::MAX);
-    if guards.admits(client::SequenceWraps, fits) {
+    if guards.admits(client::ProducerSequenceWraps, fits) {
         return sequence.wrapping_add(count as i32);
     }
     increment_sequence(sequence, count as i32)
@@ -123,11 +123,11 @@ mod tests {
         let mut guards = Guards::default();
         assert_eq!(advance(5, 3, &mut guards), 8);
         assert_eq!(advance(i32::MAX - 1, 1, &mut guards), i32::MAX);
-        assert!(!guards.was_hit(client::SequenceWraps));
+        assert!(!guards.was_hit(client::ProducerSequenceWraps));
         assert_eq!(advance(i32::MAX - 1, 2, &mut guards), 0);
         assert_eq!(advance(i32::MAX, 3, &mut guards), 2);
-        assert!(guards.was_hit(client::SequenceWraps));
-        guards.set(client::SequenceWraps, false);
+        assert!(guards.was_hit(client::ProducerSequenceWraps));
+        guards.set(client::ProducerSequenceWraps, false);
         assert!(advance(i32::MAX, 3, &mut guards) < 0);
     }
 

@@ -327,7 +327,7 @@ fn sequences_wrap_to_0() {
     verdict(&mut bench, &a, ErrorCode::None, 0, None);
     bench.pass_ms(10);
     assert_eq!(contents(&bench.request()), [(0, 0, 0, 2, 1)]);
-    assert!(bench.around.guards.was_hit(client::SequenceWraps));
+    assert!(bench.around.guards.was_hit(client::ProducerSequenceWraps));
 }
 
 #[test]
