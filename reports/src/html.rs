@@ -48,7 +48,8 @@ fn style() -> String {
     let mut out = include_str!("style.css").to_owned();
     out.push_str("@media (prefers-color-scheme: dark) {\n");
     for (light, dark) in charts::ROLES {
-        let _ = writeln!(out, "svg [fill=\"{light}\"] {{ fill: {dark}; }} svg [stroke=\"{light}\"] {{ stroke: {dark}; }}");
+        let _ =
+            writeln!(out, "svg [fill=\"{light}\"] {{ fill: {dark}; }} svg [stroke=\"{light}\"] {{ stroke: {dark}; }}");
     }
     out.push_str("}\nsvg text { font-family: system-ui, sans-serif; }\n");
     out
@@ -70,6 +71,13 @@ fn word(verdict: Verdict) -> Markup {
 fn verdict(record: &Record) -> Markup {
     html! {
         div.verdict { (word(record.verdict)) span { (record.reason) } }
+        (found(record))
+    }
+}
+
+/// What broke, what was excused, and under which switches.
+fn found(record: &Record) -> Markup {
+    html! {
         @for violation in &record.violations { (broken(violation)) }
         @for excuse in &record.excuses { p { span.muted { "excuse: " } (excuse) } }
         (switches(record))
@@ -116,13 +124,16 @@ fn run(record: &Record, reaches: &[(String, Reach)]) -> Markup {
 fn tiles(record: &Record) -> Markup {
     let figure = |name| figure(record, name);
     let lag_end = record.figures.get(figures::LAG_END).map_or_else(|| "unknown".to_owned(), |lag| number(*lag));
-    let bound = record.figures.get(figures::FETCH_BOUND_MB_PER_S).map(|b| format!("MB/s, of {} MB/s that fetching can carry", number(*b)));
+    let bound = record
+        .figures
+        .get(figures::FETCH_BOUND_MB_PER_S)
+        .map(|b| format!("MB/s, of {} MB/s that fetching can carry", number(*b)));
     let tiles = [
         (figure(figures::MIRRORED_MB_PER_S), bound.unwrap_or_else(|| "mirrored MB per simulated second".to_owned())),
         (figure(figures::MIRRORED_MB), "MB mirrored".to_owned()),
-        (rows::lag(record, record.lag.p50), "records of lag, P50".to_owned()),
-        (rows::lag(record, record.lag.p99), "records of lag, P99".to_owned()),
-        (lag_end, "records of lag at the end".to_owned()),
+        (rows::lag(record, record.lag.p50), "records of lag of a partition, P50".to_owned()),
+        (rows::lag(record, record.lag.p99), "records of lag of a partition, P99".to_owned()),
+        (lag_end, "records of lag at the end, in all".to_owned()),
         (figure(figures::CATCH_UP_S), "s to catch up".to_owned()),
         (figure(figures::ACKED_RECORDS), "records acked".to_owned()),
         (figure(figures::MIRRORED_RECORDS), "records mirrored".to_owned()),
@@ -339,8 +350,8 @@ fn matrix_row(n: usize, row: &Row, of: usize, keys: &[(String, String)], reaches
     let open = of <= OPEN_ROWS_MAX || record.verdict != Verdict::Pass;
     html! {
         details id={ "row-" (n + 1) } open[open] {
-            summary { (word(record.verdict)) " " b { (rows::name(row, keys)) } }
-            (verdict(record))
+            summary { (word(record.verdict)) " " b { (rows::name(row, keys)) } " " (record.reason) }
+            (found(record))
             @if n < CHARTED_ROWS_MAX { (run(record, reaches)) } @else { (tiles(record)) }
             dl { dt { "trace hash" } dd.mono { (record.trace_hash) } }
             @if !record.repro.is_empty() { pre { (record.repro) } }

@@ -54,7 +54,10 @@ fn status(record: &Record) -> TestCaseStatus {
     };
     let mut status = TestCaseStatus::non_success(kind);
     let invariant = record.violations.first().map_or(record.verdict.name(), |v| v.id.as_str());
-    status.set_type(show::clean(invariant)).set_message(show::clean(&record.reason)).set_description(text::summary(record, None));
+    status
+        .set_type(show::clean(invariant))
+        .set_message(show::clean(&record.reason))
+        .set_description(text::summary(record, None));
     status
 }
 

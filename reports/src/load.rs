@@ -36,9 +36,13 @@ impl LoadError {
     pub fn help(&self) -> &'static str {
         match self {
             Self::Missing(_) => "name a run folder (`runs/latest`, `runs/<scenario>/<seed>`) or its `summary.json`",
-            Self::Empty(_) => "run a scenario first: `mirrorlab run SCENARIO` leaves a run folder with a `summary.json`",
+            Self::Empty(_) => {
+                "run a scenario first: `mirrorlab run SCENARIO` leaves a run folder with a `summary.json`"
+            }
             Self::Unreadable(..) => "look at the permissions of the file",
-            Self::NotJson(..) => "the file is cut off or is something else: run the scenario again, or name its `summary.json`",
+            Self::NotJson(..) => {
+                "the file is cut off or is something else: run the scenario again, or name its `summary.json`"
+            }
             Self::WrongShape(_, _, help) => help,
         }
     }
@@ -186,7 +190,11 @@ pub fn merge(mut records: Vec<Record>) -> Option<Record> {
         simulated_s: sum(|r| r.simulated_s),
         wall_s: sum(|r| r.wall_s),
         peak_rss_mb: rows.iter().map(|r| r.record.peak_rss_mb).fold(0.0, f64::max),
-        build: if rows.iter().all(|r| r.record.build == first.build) { first.build.clone() } else { Default::default() },
+        build: if rows.iter().all(|r| r.record.build == first.build) {
+            first.build.clone()
+        } else {
+            Default::default()
+        },
         violations: Vec::new(),
         excuses: Vec::new(),
         expectations: Vec::new(),

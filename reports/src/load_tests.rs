@@ -28,7 +28,9 @@ fn what_was_written_is_read_by_folder_and_by_file() {
 #[test]
 fn errors_say_what_is_wrong_and_what_to_do() {
     let at = folder("errors");
-    let said = |at: &Path| record(at).map_err(|e| format!("{e}; {}", e.help()).replace(&at.display().to_string(), "RUN")).err();
+    let said = |at: &Path| {
+        record(at).map_err(|e| format!("{e}; {}", e.help()).replace(&at.display().to_string(), "RUN")).err()
+    };
     assert!(said(&at).is_some_and(|e| e.starts_with("RUN does not exist; name a run folder")));
     fs::create_dir_all(&at).expect("a temporary folder");
     assert!(said(&at).is_some_and(|e| e.starts_with("RUN holds no summary.json; run a scenario first")));
