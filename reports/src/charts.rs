@@ -257,7 +257,8 @@ fn draw_bars(svg: &mut String, bars: &[Bar], largest: f64) -> Result<(), Fault> 
     // Bounds up to four times the largest bar are drawn true to scale: then the bars still can be told apart.
     let bound = bars.iter().filter_map(|b| finite(b.bound)).filter(|b| *b <= largest * 4.0).fold(0.0, f64::max);
     let right = f64::from(SIZE.0 as i32 - BAR_NAMES - 430);
-    let scale = right / largest.max(bound);
+    let axis_max = largest.max(bound);
+    let scale = right / axis_max;
     let root = SVGBackend::with_string(svg, (SIZE.0, bars.len() as u32 * BAR_HEIGHT as u32 + 8)).into_drawing_area();
     let text = |color: &RGBColor, h: HPos| ("sans-serif", FONT).into_font().color(color).pos(Pos::new(h, VPos::Center));
     for (n, bar) in bars.iter().enumerate() {
@@ -269,7 +270,7 @@ fn draw_bars(svg: &mut String, bars: &[Bar], largest: f64) -> Result<(), Fault> 
         let mut words = end;
         let mut beside = String::new();
         if let Some(bound) = finite(bar.bound) {
-            let beyond = bound * scale > right;
+            let beyond = bound > axis_max;
             beside = format!(" of {}{}", show::number(bound), if beyond { " →" } else { "" });
             if !beyond {
                 let x = BAR_NAMES + (bound * scale) as i32;
@@ -280,7 +281,8 @@ fn draw_bars(svg: &mut String, bars: &[Bar], largest: f64) -> Result<(), Fault> 
         let said = format!("{}{beside}", show::number_or_none(finite(bar.value)));
         root.draw(&Text::new(said, (words + 16, middle), text(&MUTED, HPos::Left)))?;
     }
-    let axis = PathElement::new(vec![(BAR_NAMES, 0), (BAR_NAMES, bars.len() as i32 * BAR_HEIGHT + 8)], AXIS.stroke_width(2));
+    let axis =
+        PathElement::new(vec![(BAR_NAMES, 0), (BAR_NAMES, bars.len() as i32 * BAR_HEIGHT + 8)], AXIS.stroke_width(2));
     root.draw(&axis)?;
     root.present()?;
     Ok(())

@@ -4,7 +4,8 @@ use crate::samples;
 #[test]
 fn samples_are_cut_where_knowledge_ends() {
     let got = runs(&[None, None, Some(1.0), Some(2.0), Some(f64::NAN), Some(3.0)]);
-    let want = [(0, Run::Unknown(2)), (2, Run::Known(vec![1.0, 2.0])), (4, Run::Unknown(1)), (5, Run::Known(vec![3.0]))];
+    let want =
+        [(0, Run::Unknown(2)), (2, Run::Known(vec![1.0, 2.0])), (4, Run::Unknown(1)), (5, Run::Known(vec![3.0]))];
     assert_eq!(got, want);
 }
 
@@ -23,7 +24,11 @@ fn bands_have_their_labels_and_an_instant_is_a_line() {
     let curve = &record.curves[0];
     let svg = over_time(curve, &record.bands, Reach::of(curve, record.simulated_s)).unwrap_or_default();
     assert!(record.bands.iter().all(|b| svg.contains(&b.label.replace('<', "&lt;").replace('>', "&gt;"))), "{svg}");
-    assert_eq!((svg.matches(r##"fill="#EB6834""##).count(), svg.matches(r##"stroke="#EB6834""##).count()), (3, 1), "{svg}");
+    assert_eq!(
+        (svg.matches(r##"fill="#EB6834""##).count(), svg.matches(r##"stroke="#EB6834""##).count()),
+        (3, 1),
+        "{svg}"
+    );
 }
 
 #[test]
@@ -44,12 +49,25 @@ fn odd_curves_draw_or_are_left_out() {
 }
 
 #[test]
+fn a_bound_near_the_bars_is_drawn_and_one_far_away_is_written() {
+    let bar = |bound| Bar { name: "row".to_owned(), value: Some(20.0), bound: Some(bound) };
+    let svg = bars(&[bar(69.905), bar(4000.0)]).unwrap_or_default();
+    assert!(svg.contains("20 of 69.91\n") && svg.contains("20 of 4,000 →\n"), "{svg}");
+    assert_eq!(bars(&[Bar { value: None, ..bar(1.0) }]), None);
+}
+
+#[test]
 fn every_colour_of_a_picture_has_a_dark_form() {
     let record = samples::pass();
-    let mut all: String = record.curves.iter().filter_map(|c| over_time(c, &record.bands, Reach::of(c, 60.0))).collect();
+    let mut all: String =
+        record.curves.iter().filter_map(|c| over_time(c, &record.bands, Reach::of(c, 60.0))).collect();
     let bar = |bound| Bar { name: "latency 25 ms".to_owned(), value: Some(20.0), bound: Some(bound) };
     all.push_str(&bars(&[bar(40.0), bar(4000.0)]).unwrap_or_default());
-    let unknown: Vec<&str> =
-        all.split("=\"#").skip(1).map(|s| &s[..6]).filter(|c| !ROLES.iter().any(|(light, _)| light[1..] == **c)).collect();
+    let unknown: Vec<&str> = all
+        .split("=\"#")
+        .skip(1)
+        .map(|s| &s[..6])
+        .filter(|c| !ROLES.iter().any(|(light, _)| light[1..] == **c))
+        .collect();
     assert!(unknown.is_empty(), "{unknown:?}");
 }

@@ -34,7 +34,10 @@ fn a_value_out_of_range_saturates() {
 fn the_largest_is_exact_and_no_percentile_exceeds_it() {
     let mut distribution = Distribution::new();
     distribution.record(1_000_001);
-    assert_eq!(distribution.percentiles(), Percentiles { count: 1, p50: 1_000_001.0, p99: 1_000_001.0, max: 1_000_001.0 });
+    assert_eq!(
+        distribution.percentiles(),
+        Percentiles { count: 1, p50: 1_000_001.0, p99: 1_000_001.0, max: 1_000_001.0 }
+    );
 }
 
 #[test]

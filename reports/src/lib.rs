@@ -1,8 +1,14 @@
 //! What was measured: the record that a run leaves, and its rendering as text, JSON, JUnit XML and HTML.
+//!
+//! Read in this order: [`record`] is what all else renders, [`figures`] names what a run may measure, [`distribution`] gives
+//! percentiles; [`text`] prints, [`html`] makes a page with charts, [`junit`] speaks to CI, [`load`] reads records back.
 
 mod charts;
 pub mod distribution;
 pub mod figures;
+pub mod html;
+pub mod junit;
+pub mod load;
 pub mod record;
 mod rows;
 #[cfg(test)]

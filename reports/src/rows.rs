@@ -47,7 +47,12 @@ const COLUMNS: &[Column] = &[
         cell: |r| figure(r, figures::MIRRORED_MB_PER_S),
         only_with: None,
     },
-    Column { header: "lag P50", means: "median lag of a mirrored partition, in records", cell: |r| lag(r, r.lag.p50), only_with: None },
+    Column {
+        header: "lag P50",
+        means: "median lag of a mirrored partition, in records",
+        cell: |r| lag(r, r.lag.p50),
+        only_with: None,
+    },
     Column {
         header: "lag P99",
         means: "99th percentile of the lag of a mirrored partition, in records",
@@ -77,11 +82,13 @@ const COLUMNS: &[Column] = &[
 
 /// The table of a matrix record.
 pub(crate) fn table(record: &Record) -> Table {
-    let shown = |c: &&Column| c.only_with.is_none_or(|name| record.rows.iter().any(|r| r.record.figures.contains_key(name)));
+    let shown =
+        |c: &&Column| c.only_with.is_none_or(|name| record.rows.iter().any(|r| r.record.figures.contains_key(name)));
     let columns: Vec<&Column> = COLUMNS.iter().filter(shown).collect();
     let keys = keys(&record.rows);
     let cells = |row: &Row| {
-        let set = keys.iter().map(|(_, path)| row.set.get(path).map_or_else(|| show::NONE.to_owned(), |v| show::clean(v)));
+        let set =
+            keys.iter().map(|(_, path)| row.set.get(path).map_or_else(|| show::NONE.to_owned(), |v| show::clean(v)));
         set.chain(columns.iter().map(|c| (c.cell)(&row.record))).collect()
     };
     Table {
@@ -106,7 +113,8 @@ pub(crate) fn keys(rows: &[Row]) -> Vec<(String, String)> {
         all[all.len().saturating_sub(parts)..].join(".")
     };
     let short = |path: &String| {
-        let unique = |parts: &usize| paths.iter().filter(|other| ending(other, *parts) == ending(path, *parts)).count() == 1;
+        let unique =
+            |parts: &usize| paths.iter().filter(|other| ending(other, *parts) == ending(path, *parts)).count() == 1;
         let parts = path.split('.').count();
         show::clean(&ending(path, (1..=parts).find(unique).unwrap_or(parts)))
     };

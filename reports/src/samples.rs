@@ -91,7 +91,11 @@ pub(crate) fn pass() -> Record {
         ],
         story_omitted: 0,
         repro: "mirrorlab run scenarios/replication/wan_cut.toml --seed 7".to_owned(),
-        build: Build { commit: "unknown".to_owned(), toolchain: "rustc 1.85.0".to_owned(), lockfile: "1f2e3d4c".to_owned() },
+        build: Build {
+            commit: "unknown".to_owned(),
+            toolchain: "rustc 1.85.0".to_owned(),
+            lockfile: "1f2e3d4c".to_owned(),
+        },
         rows: Vec::new(),
     }
 }
@@ -116,7 +120,11 @@ pub(crate) fn violation() -> Record {
         violations: vec![broken],
         excuses: vec!["L10: source east is not reachable (environment)".to_owned()],
         expectations: Vec::new(),
-        guards: GuardUse { off: vec!["FollowerReachedEpochStart".to_owned()], quirks: vec!["D-4".to_owned()], ..GuardUse::default() },
+        guards: GuardUse {
+            off: vec!["FollowerReachedEpochStart".to_owned()],
+            quirks: vec!["D-4".to_owned()],
+            ..GuardUse::default()
+        },
         story,
         story_omitted: 112,
         wall_s: 1.234,
@@ -134,7 +142,10 @@ pub(crate) fn matrix() -> Record {
             record.figures.insert(figures::FETCH_BOUND_MB_PER_S.to_owned(), bound * f64::from(fetchers));
             record.figures.insert(figures::MIRRORED_MB_PER_S.to_owned(), rate);
             record.figures.insert(figures::CATCH_UP_S.to_owned(), 0.5);
-            let set = [("links.wan.latency", latency), ("clusters.west.config.mirror.num.replica.fetchers", ["1", "4"][usize::from(fetchers == 4)])];
+            let set = [
+                ("links.wan.latency", latency),
+                ("clusters.west.config.mirror.num.replica.fetchers", ["1", "4"][usize::from(fetchers == 4)]),
+            ];
             rows.push(Row { set: set.map(|(k, v)| (k.to_owned(), v.to_owned())).into(), record });
         }
     }

@@ -64,7 +64,8 @@ fn counts(out: &mut String, record: &Record) {
     let (events, messages, appends) = (count(record.events), count(record.messages), count(record.appends));
     let text = format!("{events} events, {messages} messages, {appends} appends in {simulated} simulated s");
     field(out, "counts", &text);
-    let records = [figures::ACKED_RECORDS, figures::MIRRORED_RECORDS, figures::READ_RECORDS].map(|name| figure(record, name));
+    let records =
+        [figures::ACKED_RECORDS, figures::MIRRORED_RECORDS, figures::READ_RECORDS].map(|name| figure(record, name));
     field(out, "records", &format!("{} acked, {} mirrored, {} read", records[0], records[1], records[2]));
     let (mb, rate) = (figure(record, figures::MIRRORED_MB), figure(record, figures::MIRRORED_MB_PER_S));
     field(out, "mirrored", &format!("{mb} MB, {rate} MB per simulated second"));
@@ -90,7 +91,10 @@ fn named_counts(record: &Record) -> String {
 }
 
 fn lag(record: &Record) -> String {
-    let end = record.figures.get(figures::LAG_END).map_or_else(|| "unknown".to_owned(), |lag| format!("{} records", number(*lag)));
+    let end = record
+        .figures
+        .get(figures::LAG_END)
+        .map_or_else(|| "unknown".to_owned(), |lag| format!("{} records", number(*lag)));
     let percentiles = &record.lag;
     let unknown = rows::unknown_samples(record) as u64;
     if percentiles.count + unknown == 0 {
@@ -107,7 +111,11 @@ fn lag(record: &Record) -> String {
 
 fn verdict(out: &mut String, record: &Record) {
     for expectation in record.expectations.iter().filter(|e| !e.met) {
-        field(out, "not met", &format!("{}: expected {}, got {}", expectation.what, expectation.expected, expectation.got));
+        field(
+            out,
+            "not met",
+            &format!("{}: expected {}, got {}", expectation.what, expectation.expected, expectation.got),
+        );
     }
     for excuse in &record.excuses {
         field(out, "excuse", excuse);
@@ -163,7 +171,11 @@ fn matrix(out: &mut String, record: &Record) {
 fn notes(out: &mut String, table: &rows::Table) {
     wrap(out, "", "MB are 10^6 bytes, seconds are simulated, lag is in records of one partition; - was not measured or never came");
     if table.partly_known {
-        wrap(out, "", "* lag was unknown at some samples (before the first fetch, source silent): they are not counted");
+        wrap(
+            out,
+            "",
+            "* lag was unknown at some samples (before the first fetch, source silent): they are not counted",
+        );
     }
 }
 
@@ -183,7 +195,8 @@ fn full(keys: &[(String, String)]) -> Vec<(String, String)> {
 }
 
 fn fits(table: &rows::Table) -> bool {
-    let column = |n: usize, header: usize| table.rows.iter().map(|r| r[n].chars().count()).max().unwrap_or(0).max(header) + 2;
+    let column =
+        |n: usize, header: usize| table.rows.iter().map(|r| r[n].chars().count()).max().unwrap_or(0).max(header) + 2;
     let keys: usize = table.keys.iter().enumerate().map(|(n, (short, _))| column(n, short.chars().count())).sum();
     let measured = |(n, (header, _)): (usize, &(&str, &str))| column(n + table.keys.len(), narrow(header));
     keys + table.columns.iter().enumerate().map(measured).sum::<usize>() <= show::WIDTH + 2

@@ -2,7 +2,11 @@ use super::*;
 use crate::samples;
 
 fn widest(text: &str) -> usize {
-    text.lines().filter(|l| !l.starts_with("again") && !l.starts_with("run folder")).map(|l| l.chars().count()).max().unwrap_or(0)
+    text.lines()
+        .filter(|l| !l.starts_with("again") && !l.starts_with("run folder"))
+        .map(|l| l.chars().count())
+        .max()
+        .unwrap_or(0)
 }
 
 #[test]
@@ -43,5 +47,10 @@ fn a_lag_that_nobody_knew_is_not_zero() {
     record.lag = crate::record::Percentiles::default();
     record.figures.remove(figures::LAG_END);
     let text = summary(&record, None);
-    assert!(text.contains("lag         unknown at the end; by partition P50 unknown, P99 unknown (0 samples, 648 more unknown)"), "{text}");
+    assert!(
+        text.contains(
+            "lag         unknown at the end; by partition P50 unknown, P99 unknown (0 samples, 648 more unknown)"
+        ),
+        "{text}"
+    );
 }
