@@ -147,7 +147,10 @@ fn overrides(args: &RunArgs) -> Result<Overrides, Diagnostics> {
             None => {
                 let message = format!("--profile: there is no profile `{}`", crate::units::clip(name, 60));
                 let help = "corrected, prototype or prototype-july";
-                return Err(Diagnostics::one("command line", Problem::new(Fault::Command, "unknown-name", message).help(help)));
+                return Err(Diagnostics::one(
+                    "command line",
+                    Problem::new(Fault::Command, "unknown-name", message).help(help),
+                ));
             }
         },
     };
@@ -176,7 +179,10 @@ fn replay(path: &Path, json: bool, out: Option<&Path>) -> Result<u8, Diagnostics
     if let Some(before) = load::record(path).ok().filter(|_| path.is_dir()) {
         let now = folder::build();
         if before.build != now && !json {
-            eprintln!("note: the run was made by commit {} ({}), this is {} ({})", before.build.commit, before.build.toolchain, now.commit, now.toolchain);
+            eprintln!(
+                "note: the run was made by commit {} ({}), this is {} ({})",
+                before.build.commit, before.build.toolchain, now.commit, now.toolchain
+            );
         }
     }
     let repro = format!("mirrorlab replay {}", file.display());
@@ -185,7 +191,13 @@ fn replay(path: &Path, json: bool, out: Option<&Path>) -> Result<u8, Diagnostics
 }
 
 /// Runs plans one after the other and leaves their records.
-fn execute(path: String, plans: Vec<(String, Plan)>, out: Option<&Path>, json: bool, repro: &str) -> Result<u8, Diagnostics> {
+fn execute(
+    path: String,
+    plans: Vec<(String, Plan)>,
+    out: Option<&Path>,
+    json: bool,
+    repro: &str,
+) -> Result<u8, Diagnostics> {
     let many = plans.len() > 1;
     let mut rows = Vec::new();
     let mut folder = PathBuf::new();
@@ -205,7 +217,7 @@ fn execute(path: String, plans: Vec<(String, Plan)>, out: Option<&Path>, json: b
     if json {
         println!("{}", serde_json::to_string_pretty(&record).unwrap_or_default());
     } else {
-        print!("{}", text::render(&record, &folder.display().to_string()));
+        print!("{}", text::summary(&record, Some(&folder)));
     }
     Ok(record.verdict.exit_code())
 }
@@ -238,7 +250,8 @@ fn now() -> Instant {
 
 /// One record over the rows of a matrix: the worst verdict counts.
 fn matrix(rows: Vec<(String, Record)>, repro: &str) -> Record {
-    let order = [Verdict::Diverged, Verdict::Violation, Verdict::Stall, Verdict::Unmet, Verdict::Vacuous, Verdict::Unknown];
+    let order =
+        [Verdict::Diverged, Verdict::Violation, Verdict::Stall, Verdict::Unmet, Verdict::Vacuous, Verdict::Unknown];
     let worst = order.into_iter().find(|v| rows.iter().any(|(_, r)| r.verdict == *v)).unwrap_or(Verdict::Pass);
     let mut whole = rows[0].1.clone();
     whole.verdict = worst;
@@ -313,7 +326,8 @@ fn check(paths: &[PathBuf]) -> Result<u8, Diagnostics> {
     }
     let mut bad = 0;
     for file in &files {
-        let problem = Scenario::load(file).and_then(|s| Plan::resolve_all(&s, None, &Overrides::default()).map(|_| ())).err();
+        let problem =
+            Scenario::load(file).and_then(|s| Plan::resolve_all(&s, None, &Overrides::default()).map(|_| ())).err();
         match problem {
             None => println!("{}: ok", file.display()),
             Some(diagnostics) => {
@@ -340,7 +354,8 @@ pub fn collect(path: &Path, into: &mut Vec<PathBuf>) {
         let hidden = entry.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.') || n == "src");
         if entry.is_dir() && !hidden {
             collect(&entry, into);
-        } else if entry.extension().is_some_and(|e| e == "toml") && entry.file_name().is_some_and(|n| n != "Cargo.toml") {
+        } else if entry.extension().is_some_and(|e| e == "toml") && entry.file_name().is_some_and(|n| n != "Cargo.toml")
+        {
             into.push(entry);
         }
     }
@@ -358,8 +373,17 @@ fn list_guards(name: Option<&str>) -> Result<u8, Diagnostics> {
             }
         }
         Some(name) => {
-            let Some(row) = guards::by_name(name) else { return Err(unknown("guard or quirk", name, guards::rows().map(|r| r.name))) };
-            println!("{} ({})\n  {}\n  source: {}\n  without it breaks: {}", row.name, kind(row.kind), row.says, row.source, row.breaks.join(", "));
+            let Some(row) = guards::by_name(name) else {
+                return Err(unknown("guard or quirk", name, guards::rows().map(|r| r.name)));
+            };
+            println!(
+                "{} ({})\n  {}\n  source: {}\n  without it breaks: {}",
+                row.name,
+                kind(row.kind),
+                row.says,
+                row.source,
+                row.breaks.join(", ")
+            );
         }
     }
     Ok(0)
@@ -380,7 +404,8 @@ fn list_checks(id: Option<&str>) -> Result<u8, Diagnostics> {
 
 fn unknown<'a>(what: &str, name: &str, valid: impl Iterator<Item = &'a str>) -> Diagnostics {
     let valid: Vec<&str> = valid.collect();
-    let problem = Problem::new(Fault::Command, "unknown-name", format!("there is no {what} `{}`", crate::units::clip(name, 60)));
+    let problem =
+        Problem::new(Fault::Command, "unknown-name", format!("there is no {what} `{}`", crate::units::clip(name, 60)));
     let problem = match crate::nearest::nearest(name, valid.iter().copied()) {
         Some(nearest) => problem.help(format!("did you mean `{nearest}`?")),
         None => problem,
@@ -389,7 +414,9 @@ fn unknown<'a>(what: &str, name: &str, valid: impl Iterator<Item = &'a str>) -> 
 }
 
 fn report(path: &Path, page: Option<&Path>) -> Result<u8, Diagnostics> {
-    let record = load::record(path).map_err(|e| Diagnostics::one(&path.display().to_string(), Problem::new(Fault::Command, "unreadable", e.to_string())))?;
+    let record = load::record(path).map_err(|e| {
+        Diagnostics::one(&path.display().to_string(), Problem::new(Fault::Command, "unreadable", e.to_string()))
+    })?;
     let target = match page {
         Some(page) => page.to_path_buf(),
         None if path.is_dir() => path.join("report.html"),

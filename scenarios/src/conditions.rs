@@ -103,7 +103,9 @@ impl<'a> Eye<'a> {
             Term::Epoch(at) => {
                 self.each(at, |_, image, p| Some(Seen::Number(i64::from(image.partition(p)?.state.leader_epoch.0))))
             }
-            Term::Isr(at) => self.each(at, |_, image, p| Some(Seen::Number(image.partition(p)?.state.isr.len() as i64))),
+            Term::Isr(at) => {
+                self.each(at, |_, image, p| Some(Seen::Number(image.partition(p)?.state.isr.len() as i64)))
+            }
             Term::End(at) => self.each(at, |c, _, p| Some(Seen::Number(self.leader(c, p)?.log.high_watermark().0))),
             Term::Start(at) => self.each(at, |c, _, p| Some(Seen::Number(self.leader(c, p)?.log.start().0))),
             Term::Acked(name) => vec![self.acked(name).map(|n| Seen::Number(n as i64))],
@@ -158,13 +160,27 @@ impl<'a> Eye<'a> {
     pub fn partitions_of(&self, condition: &Condition) -> Vec<(u8, PartitionIx)> {
         let mut found = Vec::new();
         for term in condition.terms() {
-            let (Term::Mirror(at) | Term::Lag(at) | Term::Leader(at) | Term::Epoch(at) | Term::Isr(at) | Term::End(at) | Term::Start(at) | Term::Attempts(at) | Term::Desired(at)) = term
+            let (Term::Mirror(at)
+            | Term::Lag(at)
+            | Term::Leader(at)
+            | Term::Epoch(at)
+            | Term::Isr(at)
+            | Term::End(at)
+            | Term::Start(at)
+            | Term::Attempts(at)
+            | Term::Desired(at)) = term
             else {
                 continue;
             };
             let Some(cluster) = self.cluster_of(&at.of) else { continue };
             let numbers = self.each(at, |_, _, p| Some(Seen::Number(i64::from(p.0))));
-            found.extend(numbers.into_iter().filter_map(|n| if let Some(Seen::Number(n)) = n { Some((cluster, PartitionIx(n as u32))) } else { None }));
+            found.extend(numbers.into_iter().filter_map(|n| {
+                if let Some(Seen::Number(n)) = n {
+                    Some((cluster, PartitionIx(n as u32)))
+                } else {
+                    None
+                }
+            }));
         }
         found
     }
@@ -194,7 +210,11 @@ impl<'a> Eye<'a> {
                     let leader = image.partition(p)?.state.leader;
                     Some(Seen::Number(i64::from(self.setup.broker_node(c, leader)?.0)))
                 });
-                leader.into_iter().flatten().filter_map(|s| if let Seen::Number(n) = s { Some(NodeId(n as u16)) } else { None }).collect()
+                leader
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|s| if let Seen::Number(n) = s { Some(NodeId(n as u16)) } else { None })
+                    .collect()
             }
             NodeRef::Coordinator(mirror) => self.coordinator(mirror).into_iter().collect(),
         }
@@ -275,13 +295,15 @@ impl<'a> Eye<'a> {
 
     fn acked(&self, name: &str) -> Option<u64> {
         let nodes = self.nodes(&NodeRef::Client(name.to_owned()));
-        let counts: Vec<u64> = nodes.iter().filter_map(|n| Some(self.world.node(*n).producer()?.counts().acked)).collect();
+        let counts: Vec<u64> =
+            nodes.iter().filter_map(|n| Some(self.world.node(*n).producer()?.counts().acked)).collect();
         (!counts.is_empty()).then(|| counts.iter().sum())
     }
 
     fn read(&self, name: &str) -> Option<u64> {
         let nodes = self.nodes(&NodeRef::Client(name.to_owned()));
-        let counts: Vec<u64> = nodes.iter().filter_map(|n| Some(self.world.node(*n).consumer()?.counts().read)).collect();
+        let counts: Vec<u64> =
+            nodes.iter().filter_map(|n| Some(self.world.node(*n).consumer()?.counts().read)).collect();
         (!counts.is_empty()).then(|| counts.iter().sum())
     }
 }

@@ -107,15 +107,19 @@ impl Striker {
             }
             // Partitions that a step ends are lifted by the runner, which knows which step struck them.
             Action::Heal { .. } => {}
-            Action::Latency { link, latency, toward, .. } => self.degrade(lab, stage, link, toward.as_deref(), &mut done, |d, base| {
-                d.extra_latency = latency.nanos().since(base);
-            }),
+            Action::Latency { link, latency, toward, .. } => {
+                self.degrade(lab, stage, link, toward.as_deref(), &mut done, |d, base| {
+                    d.extra_latency = latency.nanos().since(base);
+                })
+            }
             Action::Loss { link, loss, toward, .. } => {
                 self.degrade(lab, stage, link, toward.as_deref(), &mut done, |d, _| d.loss = chance(*loss));
             }
-            Action::Bandwidth { link, bandwidth, toward, .. } => self.degrade(lab, stage, link, toward.as_deref(), &mut done, |d, _| {
-                d.bits_per_second = Some(bandwidth.0);
-            }),
+            Action::Bandwidth { link, bandwidth, toward, .. } => {
+                self.degrade(lab, stage, link, toward.as_deref(), &mut done, |d, _| {
+                    d.bits_per_second = Some(bandwidth.0);
+                })
+            }
             Action::ResetConnections { node, .. } => {
                 // A reset of a node's connections is a process that loses and reopens them: a cut shorter than any timer.
                 if let Some(node) = node {
@@ -146,7 +150,8 @@ impl Striker {
             }
             Action::DiskError { node, call, probability, .. } => {
                 for n in nodes(lab, node, over) {
-                    let rule = ErrorRule { ops: ops(*call), file: None, chance: f64::from(probability.0) / 1e9, count: None };
+                    let rule =
+                        ErrorRule { ops: ops(*call), file: None, chance: f64::from(probability.0) / 1e9, count: None };
                     lab.world.node_mut(n).disk.add_error(rule);
                     done.undo.push(Undo::Errors(n));
                 }
@@ -201,7 +206,9 @@ impl Striker {
 
     fn operate(&mut self, lab: &mut Lab, stage: &Stage, action: &Action, over: &BTreeSet<String>, done: &mut Done) {
         let command = match action {
-            Action::Elect { on, topic, partition, elect } => return elect_leader(lab, on, topic, *partition, elect, over, done),
+            Action::Elect { on, topic, partition, elect } => {
+                return elect_leader(lab, on, topic, *partition, elect, over, done)
+            }
             Action::CreateTopic { on, topic, partitions, rf, config } => Some((
                 on,
                 Command::CreateTopics(vec![NewTopic {
@@ -264,7 +271,15 @@ impl Striker {
 
     // ------------------------------------------------------------------------------------------------------------ pieces
 
-    fn down(&mut self, lab: &mut Lab, node: &NodeRef, over: &BTreeSet<String>, _restart: &Option<Time>, done: &mut Done, how: impl Fn(&mut Lab, NodeId)) {
+    fn down(
+        &mut self,
+        lab: &mut Lab,
+        node: &NodeRef,
+        over: &BTreeSet<String>,
+        _restart: &Option<Time>,
+        done: &mut Done,
+        how: impl Fn(&mut Lab, NodeId),
+    ) {
         let struck = nodes(lab, node, over);
         let names: Vec<String> = struck.iter().map(|n| lab.world.node(*n).name.to_string()).collect();
         if !names.is_empty() && !done.text.contains(&names[0]) {
@@ -276,7 +291,15 @@ impl Striker {
         }
     }
 
-    fn slow(&mut self, lab: &mut Lab, node: &NodeRef, lane: Lane, by: Time, lasting: Option<Time>, over: &BTreeSet<String>) {
+    fn slow(
+        &mut self,
+        lab: &mut Lab,
+        node: &NodeRef,
+        lane: Lane,
+        by: Time,
+        lasting: Option<Time>,
+        over: &BTreeSet<String>,
+    ) {
         let until = lasting.map_or(Nanos(u64::MAX), |t| lab.world.now() + t.nanos());
         for n in nodes(lab, node, over) {
             lab.world.slow_lane(n, lane, by.nanos(), until);
@@ -291,13 +314,35 @@ impl Striker {
         Undo::Net(id)
     }
 
-    fn perturb(&mut self, lab: &mut Lab, kind: &str, probability: crate::units::Chance, extra: Time, duplicate: bool) -> Undo {
+    fn perturb(
+        &mut self,
+        lab: &mut Lab,
+        kind: &str,
+        probability: crate::units::Chance,
+        extra: Time,
+        duplicate: bool,
+    ) -> Undo {
         let body = (kind != "any").then(|| kind.into());
-        let rule = Perturb { from: Who::Anyone, to: Who::Anyone, body, chance: chance(probability), extra: extra.nanos(), duplicate };
+        let rule = Perturb {
+            from: Who::Anyone,
+            to: Who::Anyone,
+            body,
+            chance: chance(probability),
+            extra: extra.nanos(),
+            duplicate,
+        };
         self.net(lab, Fault::Perturb(rule))
     }
 
-    fn cuts(&mut self, lab: &Lab, between: Option<&[Place; 2]>, node: Option<&NodeRef>, role: Option<Role>, one_way: bool, over: &BTreeSet<String>) -> Vec<Cut> {
+    fn cuts(
+        &mut self,
+        lab: &Lab,
+        between: Option<&[Place; 2]>,
+        node: Option<&NodeRef>,
+        role: Option<Role>,
+        one_way: bool,
+        over: &BTreeSet<String>,
+    ) -> Vec<Cut> {
         let only = match role {
             None => Only::Everything,
             Some(Role::Controller) => Only::Controllers,
@@ -309,22 +354,45 @@ impl Striker {
         match (between, node) {
             (Some([a, b]), _) => {
                 let pairs = |place: &Place| who(lab, place, over);
-                pairs(a).into_iter().flat_map(|x| pairs(b).into_iter().map(move |y| (x, y))).map(|(x, y)| one_sided(x, y)).collect()
+                pairs(a)
+                    .into_iter()
+                    .flat_map(|x| pairs(b).into_iter().map(move |y| (x, y)))
+                    .map(|(x, y)| one_sided(x, y))
+                    .collect()
             }
             // One way, a node hears nothing but is heard.
-            (None, Some(node)) => nodes(lab, node, over).into_iter().map(|n| one_sided(Who::Anyone, Who::Node(n))).collect(),
+            (None, Some(node)) => {
+                nodes(lab, node, over).into_iter().map(|n| one_sided(Who::Anyone, Who::Node(n))).collect()
+            }
             (None, None) => vec![one_sided(Who::Anyone, Who::Anyone)],
         }
     }
 
-    fn degrade(&mut self, lab: &mut Lab, stage: &Stage, link: &str, toward: Option<&str>, done: &mut Done, how: impl Fn(&mut Degrade, Nanos)) {
+    fn degrade(
+        &mut self,
+        lab: &mut Lab,
+        stage: &Stage,
+        link: &str,
+        toward: Option<&str>,
+        done: &mut Done,
+        how: impl Fn(&mut Degrade, Nanos),
+    ) {
         let Some(plan) = stage.links.get(link) else { return };
         for from in 0..2 {
             if toward.is_some_and(|to| to != plan.between[1 - from]) {
                 continue;
             }
-            let (Some(a), Some(b)) = (lab.sites.get(&plan.between[from]), lab.sites.get(&plan.between[1 - from])) else { continue };
-            let mut degrade = Degrade { from: *a, to: *b, extra_latency: Nanos::ZERO, loss: net::Chance::NEVER, bits_per_second: None };
+            let (Some(a), Some(b)) = (lab.sites.get(&plan.between[from]), lab.sites.get(&plan.between[1 - from]))
+            else {
+                continue;
+            };
+            let mut degrade = Degrade {
+                from: *a,
+                to: *b,
+                extra_latency: Nanos::ZERO,
+                loss: net::Chance::NEVER,
+                bits_per_second: None,
+            };
             how(&mut degrade, plan.direction(from).latency.nanos());
             done.undo.push(self.net(lab, Fault::Degrade(degrade)));
         }
@@ -398,7 +466,15 @@ fn entries(config: &Config, remove: &[String]) -> Vec<ConfigEntry> {
 
 /// Moves leadership. Kafka has no order for "this broker": its operators reorder the replicas and ask for the preferred one;
 /// here the controller is asked directly, by the same rule (an in-sync replica only).
-fn elect_leader(lab: &mut Lab, on: &str, topic: &str, partition: Option<u32>, elect: &Elect, over: &BTreeSet<String>, done: &mut Done) {
+fn elect_leader(
+    lab: &mut Lab,
+    on: &str,
+    topic: &str,
+    partition: Option<u32>,
+    elect: &Elect,
+    over: &BTreeSet<String>,
+    done: &mut Done,
+) {
     let Some(cluster) = lab.setup.cluster(on) else { return };
     let numbers: Vec<u32> = match partition {
         Some(p) => vec![p],
@@ -416,19 +492,31 @@ fn elect_leader(lab: &mut Lab, on: &str, topic: &str, partition: Option<u32>, el
         }
         Elect::To(node) => {
             let wanted = nodes(lab, node, over).first().copied();
-            move_leaders(lab, cluster, topic, &numbers, |candidates, _| candidates.iter().copied().find(|(_, n)| Some(*n) == wanted));
+            move_leaders(lab, cluster, topic, &numbers, |candidates, _| {
+                candidates.iter().copied().find(|(_, n)| Some(*n) == wanted)
+            });
         }
         Elect::Pick(n) => {
-            move_leaders(lab, cluster, topic, &numbers, |candidates, _| candidates.get(*n as usize % candidates.len().max(1)).copied());
+            move_leaders(lab, cluster, topic, &numbers, |candidates, _| {
+                candidates.get(*n as usize % candidates.len().max(1)).copied()
+            });
         }
     }
 }
 
 type Candidates = Vec<(BrokerId, NodeId)>;
 
-fn move_leaders(lab: &mut Lab, cluster: u8, topic: &str, numbers: &[u32], pick: impl Fn(&Candidates, u32) -> Option<(BrokerId, NodeId)>) {
+fn move_leaders(
+    lab: &mut Lab,
+    cluster: u8,
+    topic: &str,
+    numbers: &[u32],
+    pick: impl Fn(&Candidates, u32) -> Option<(BrokerId, NodeId)>,
+) {
     let Some(image) = lab.setup.image(&lab.world, cluster) else { return };
-    let Some(partitions) = image.topic_by_name(topic).and_then(|t| image.topic(t)).map(|t| t.partitions.clone()) else { return };
+    let Some(partitions) = image.topic_by_name(topic).and_then(|t| image.topic(t)).map(|t| t.partitions.clone()) else {
+        return;
+    };
     let mut moves = Vec::new();
     for number in numbers {
         let Some(partition) = partitions.get(*number as usize) else { continue };
@@ -470,7 +558,9 @@ fn target_text(action: &Action) -> String {
         | Action::ClockDrift { node, .. }
         | Action::DelayMetadata { node, .. }
         | Action::SlowLane { node, .. } => format!(" {node}"),
-        Action::Partition { between: Some([a, b]), one_way, .. } => format!(" {a} {} {b}", if *one_way { "->" } else { "|" }),
+        Action::Partition { between: Some([a, b]), one_way, .. } => {
+            format!(" {a} {} {b}", if *one_way { "->" } else { "|" })
+        }
         Action::Partition { node: Some(node), .. } => format!(" {node}"),
         Action::Latency { link, latency, .. } => format!(" {link} {latency}"),
         Action::Loss { link, .. } => format!(" {link}"),
@@ -478,7 +568,10 @@ fn target_text(action: &Action) -> String {
         Action::Elect { on, topic, partition, .. } => {
             format!(" {on}/{topic}{}", partition.map_or(String::new(), |p| format!("-{p}")))
         }
-        Action::CreateTopic { on, topic, .. } | Action::DeleteTopic { on, topic } | Action::AddPartitions { on, topic, .. } | Action::DeleteRecords { on, topic, .. } => {
+        Action::CreateTopic { on, topic, .. }
+        | Action::DeleteTopic { on, topic }
+        | Action::AddPartitions { on, topic, .. }
+        | Action::DeleteRecords { on, topic, .. } => {
             format!(" {on}/{topic}")
         }
         Action::CreateMirror { mirror } | Action::StartMirror { mirror, .. } => format!(" {mirror}"),

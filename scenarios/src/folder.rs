@@ -61,7 +61,10 @@ fn put(path: &Path, text: &str) -> Result<(), Diagnostics> {
 
 fn refused(path: &Path, error: &io::Error) -> Diagnostics {
     let message = format!("the run's record cannot be written to {}: {error}", path.display());
-    Diagnostics::one("output", Problem::new(Fault::Command, "unwritable", message).help("name another folder with --out"))
+    Diagnostics::one(
+        "output",
+        Problem::new(Fault::Command, "unwritable", message).help("name another folder with --out"),
+    )
 }
 
 /// What made this binary.

@@ -82,8 +82,7 @@ impl Lab {
         }
         let first = self.world.next_node();
         let controllers: Vec<NodeId> = (0..plan.controllers).map(|n| NodeId(first.0 + n as u16)).collect();
-        let brokers: Vec<NodeId> =
-            (0..plan.brokers).map(|n| NodeId(first.0 + (plan.controllers + n) as u16)).collect();
+        let brokers: Vec<NodeId> = (0..plan.brokers).map(|n| NodeId(first.0 + (plan.controllers + n) as u16)).collect();
         for (n, node) in controllers.iter().enumerate() {
             let mut config = ControllerConfig::alone(&plan.id, *node);
             config.voters.clone_from(&controllers);
@@ -200,7 +199,8 @@ impl Lab {
         let plan = stage.mirrors.get(name)?;
         let setup = self.setup.mirrors.iter().find(|m| &*m.name == name)?.clone();
         let source = self.setup.clusters[usize::from(setup.source)].brokers.clone();
-        let wanted: Vec<&str> = if topics.is_empty() { &plan.topics } else { topics }.iter().map(String::as_str).collect();
+        let wanted: Vec<&str> =
+            if topics.is_empty() { &plan.topics } else { topics }.iter().map(String::as_str).collect();
         let include = Patterns::of(&wanted);
         let excluded: Vec<&str> = plan.exclude.iter().map(String::as_str).collect();
         let exclude = Patterns::of(&excluded);
@@ -216,7 +216,11 @@ impl Lab {
                 batch.1.push(topic_name.as_str().into());
             }
         }
-        if batch.1.is_empty() { last } else { Some(self.start_topics(&setup, source, batch.1)) }
+        if batch.1.is_empty() {
+            last
+        } else {
+            Some(self.start_topics(&setup, source, batch.1))
+        }
     }
 
     fn start_topics(&mut self, setup: &MirrorSetup, source: Vec<NodeId>, topics: Vec<Arc<str>>) -> u32 {
@@ -307,7 +311,11 @@ impl Lab {
 }
 
 fn numbered(name: &str, n: u32, count: u32) -> String {
-    if count == 1 { name.to_owned() } else { format!("{name}-{n}") }
+    if count == 1 {
+        name.to_owned()
+    } else {
+        format!("{name}-{n}")
+    }
 }
 
 /// The topics of a cluster that names in a client's table mean; a family's name means all its topics.
@@ -338,10 +346,16 @@ fn add_links(topology: &mut Topology, stage: &Stage, sites: &BTreeMap<String, Si
     for link in stage.links.values() {
         for from in 0..2 {
             let direction = link.direction(from);
-            let (Some(a), Some(b)) = (sites.get(&link.between[from]), sites.get(&link.between[1 - from])) else { continue };
+            let (Some(a), Some(b)) = (sites.get(&link.between[from]), sites.get(&link.between[1 - from])) else {
+                continue;
+            };
             let spec = LinkSpec {
                 latency: direction.latency.nanos(),
-                jitter: if direction.jitter.0 == 0 { Jitter::None } else { Jitter::Uniform { max: direction.jitter.nanos() } },
+                jitter: if direction.jitter.0 == 0 {
+                    Jitter::None
+                } else {
+                    Jitter::Uniform { max: direction.jitter.nanos() }
+                },
                 loss: chance(direction.loss),
                 bits_per_second: direction.bandwidth.map_or(u64::MAX, |b| b.0),
                 window: link.socket_buffer.map(|s| s.0 as u32),

@@ -123,7 +123,10 @@ impl Marks {
             Trace::PositionReset { .. } => Mark::PositionReset,
             Trace::Nacked { .. } => Mark::Nacked,
             Trace::Undecided { .. } => Mark::Undecided,
-            Trace::Appended { origin: Origin::Client | Origin::Replication | Origin::Mirror | Origin::Coordinator, .. } => return,
+            Trace::Appended {
+                origin: Origin::Client | Origin::Replication | Origin::Mirror | Origin::Coordinator,
+                ..
+            } => return,
             _ => return,
         };
         self.reach(mark);

@@ -21,6 +21,8 @@ const SAMPLES: u64 = 600;
 pub struct Meter {
     /// Time between samples.
     pub interval: Nanos,
+    /// When sampling began.
+    pub base: Nanos,
     mirrored_bytes: u64,
     mirrored_records: u64,
     at_last_sample: u64,
@@ -30,8 +32,8 @@ pub struct Meter {
     lag: Vec<Option<f64>>,
     distribution: Distribution,
     unknown: u64,
-    /// When every lag was zero, after traffic had ended.
-    pub caught_up_at: Option<Nanos>,
+    /// From the end of the safety phase until every lag was zero.
+    pub catch_up: Option<Nanos>,
     mirrored_first: Option<Nanos>,
     mirrored_last: Option<Nanos>,
 }
@@ -43,6 +45,7 @@ impl Meter {
         let interval = Nanos((length.0 / SAMPLES).max(Nanos::from_millis(100).0));
         Self {
             interval,
+            base: Nanos::ZERO,
             mirrored_bytes: 0,
             mirrored_records: 0,
             at_last_sample: 0,
@@ -52,7 +55,7 @@ impl Meter {
             lag: Vec::new(),
             distribution: Distribution::new(),
             unknown: 0,
-            caught_up_at: None,
+            catch_up: None,
             mirrored_first: None,
             mirrored_last: None,
         }
@@ -108,7 +111,9 @@ impl Meter {
         let eye = Eye { world, setup, done: &nothing };
         let mut sum = 0;
         for mirror in &setup.mirrors {
-            for broker in setup.clusters[usize::from(mirror.destination)].brokers.iter().filter_map(|n| world.node(*n).broker()) {
+            for broker in
+                setup.clusters[usize::from(mirror.destination)].brokers.iter().filter_map(|n| world.node(*n).broker())
+            {
                 for part in broker.mirror.iter().filter(|p| p.state != MirrorState::Stopped) {
                     sum += u64::try_from(eye.lag(mirror.destination, part.partition)?).ok()?;
                 }
@@ -129,10 +134,11 @@ impl Meter {
         let curve = |name: &str, unit: &str, values: &Vec<Option<f64>>| Curve {
             name: name.to_owned(),
             unit: unit.to_owned(),
+            start_ns: (self.base + self.interval).0,
             interval_ns: self.interval.0,
             values: values.clone(),
         };
-        vec![curve("mirrored", "MB/s", &self.throughput), curve("lag", "records", &self.lag)]
+        vec![curve("mirrored", "MB/s", &self.throughput), curve("lag of all partitions", "records", &self.lag)]
     }
 
     /// The figures.
@@ -148,9 +154,8 @@ impl Meter {
                 into.insert("mirrored_mb_per_s".into(), self.mirrored_bytes as f64 / 1e6 / seconds);
             }
         }
-        if let Some(at) = self.caught_up_at {
-            into.insert("caught_up_at_s".into(), at.as_secs_f64());
+        if let Some(took) = self.catch_up {
+            into.insert("catch_up_s".into(), took.as_secs_f64());
         }
     }
 }
-

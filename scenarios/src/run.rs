@@ -188,6 +188,10 @@ impl Run {
             Phase::Convergence => self.look_at_convergence()?,
             _ => {}
         }
+        if self.phase == Phase::Convergence && self.meter.catch_up.is_none() {
+            let lag = Meter::lag_now(&self.lab.world, &self.lab.setup);
+            self.meter.catch_up = (lag == Some(0)).then(|| self.now().since(self.safety_end));
+        }
         let next = match self.phase {
             Phase::SafetyEnd => self.safety_end,
             _ => self.now() + LOOK,
@@ -205,13 +209,13 @@ impl Run {
             }
             return ControlFlow::Break(End { violations: left.violations, excuses: left.excuses });
         }
-        self.meter.caught_up_at.get_or_insert(self.lab.world.now().since(self.safety_end));
         let violations = self.suite.at_end(&self.lab.world, &self.lab.setup);
         ControlFlow::Break(End { violations, excuses: left.excuses })
     }
 
     fn begin_safety(&mut self) {
         self.base = self.now();
+        self.meter.base = self.base;
         self.phase = Phase::SafetyEnd;
         self.safety_end = self.base + self.job.plan.stage.phases.safety.nanos();
         let stage = &self.job.plan.stage;
@@ -343,7 +347,8 @@ impl Run {
     fn heal_partitions(&mut self, named: Option<&str>) {
         for n in 0..self.stands.len() {
             let step = &self.job.plan.stage.timeline[n];
-            let meant = matches!(step.action, Action::Partition { .. }) && named.is_none_or(|s| step.name.as_deref() == Some(s));
+            let meant = matches!(step.action, Action::Partition { .. })
+                && named.is_none_or(|s| step.name.as_deref() == Some(s));
             if meant && matches!(self.stands[n], Stand::Struck { .. }) {
                 self.end_step(n as u32);
             }
@@ -352,7 +357,10 @@ impl Run {
 
     /// Ends what a step struck.
     fn end_step(&mut self, n: u32) {
-        let Stand::Struck { undo: ends, band, .. } = std::mem::replace(&mut self.stands[n as usize], Stand::Over) else { return };
+        let Stand::Struck { undo: ends, band, .. } = std::mem::replace(&mut self.stands[n as usize], Stand::Over)
+        else {
+            return;
+        };
         for end in &ends {
             undo(&mut self.lab, end);
         }
@@ -437,7 +445,9 @@ impl Run {
         let (verdict, reason) = self.verdict(&violations, &expectations);
         let mut figures = BTreeMap::new();
         self.meter.figures(&mut figures);
-        if let Some(lag) = Meter::lag_now(&self.lab.world, &self.lab.setup).filter(|_| !self.lab.setup.mirrors.is_empty()) {
+        if let Some(lag) =
+            Meter::lag_now(&self.lab.world, &self.lab.setup).filter(|_| !self.lab.setup.mirrors.is_empty())
+        {
             figures.insert("lag_end".into(), lag as f64);
         }
         let counts = self.lab.world.counts();
@@ -482,7 +492,8 @@ impl Run {
             .map(|(name, c)| format!("{name} {} controller + {} brokers", c.controllers, c.brokers))
             .collect();
         let partitions: u64 = stage.topics.values().map(|t| u64::from(t.topics()) * u64::from(t.partitions)).sum();
-        let mirrors: Vec<String> = stage.mirrors.iter().map(|(name, m)| format!("{name} ({} -> {})", m.source, m.on)).collect();
+        let mirrors: Vec<String> =
+            stage.mirrors.iter().map(|(name, m)| format!("{name} ({} -> {})", m.source, m.on)).collect();
         format!(
             "{}; {} topics with {partitions} partitions; mirrors: {}; {} producers, {} consumers; {} steps",
             clusters.join(", "),
@@ -500,7 +511,9 @@ impl Run {
             all.merge_hits(&node.guards);
         }
         let set = self.job.plan.guards();
-        let named = |keep: &dyn Fn(&guards::Row) -> bool| guards::rows().filter(|r| keep(r)).map(|r| r.name.to_owned()).collect();
+        let named = |keep: &dyn Fn(&guards::Row) -> bool| {
+            guards::rows().filter(|r| keep(r)).map(|r| r.name.to_owned()).collect()
+        };
         GuardUse {
             hit: named(&|r| r.kind == Kind::Guard && all.was_hit(r.id)),
             off: named(&|r| r.kind == Kind::Guard && !set.is_on(r.id)),
@@ -528,12 +541,24 @@ impl Run {
         }
         for name in &expect.never_reach {
             let n = Mark::named(name).map_or(0, |m| self.marks.count(m));
-            out.push(Expectation { what: format!("never {name}"), expected: "0".into(), got: n.to_string(), met: n == 0 });
+            out.push(Expectation {
+                what: format!("never {name}"),
+                expected: "0".into(),
+                got: n.to_string(),
+                met: n == 0,
+            });
         }
         for (n, step) in self.job.plan.stage.timeline.iter().enumerate() {
-            if matches!(step.trigger, Trigger::When { .. }) && matches!(self.stands[n], Stand::Waiting | Stand::Counting { .. }) {
+            if matches!(step.trigger, Trigger::When { .. })
+                && matches!(self.stands[n], Stand::Waiting | Stand::Counting { .. })
+            {
                 let what = format!("step {} ({})", n + 1, step.action.name());
-                out.push(Expectation { what, expected: "its condition holds".into(), got: "it never did".into(), met: false });
+                out.push(Expectation {
+                    what,
+                    expected: "its condition holds".into(),
+                    got: "it never did".into(),
+                    met: false,
+                });
             }
         }
         out
@@ -572,7 +597,8 @@ impl Run {
         let stage = &self.job.plan.stage;
         let named = stage.expect.must_reach.iter().filter_map(|n| Mark::named(n));
         let mirrors = (!stage.mirrors.is_empty() && !stage.producers.is_empty()).then_some(Mark::Mirrored);
-        let producers = stage.producers.values().any(|p| p.acks != crate::format::types::Acks::None).then_some(Mark::Acked);
+        let producers =
+            stage.producers.values().any(|p| p.acks != crate::format::types::Acks::None).then_some(Mark::Acked);
         named.chain(mirrors).chain(producers).find(|m| self.marks.count(*m) == 0).map(|m| m.name().to_owned())
     }
 }

@@ -50,9 +50,15 @@ impl Story {
                 format!("{}: {} -> {}{attempt}", place(*partition), from.name(), to.name())
             }
             Trace::Truncated { partition, from, to, cause } => {
-                format!("{} on {}: log cut from {from} to {to} ({cause:?})", place(*partition), world.node(event.node).name)
+                format!(
+                    "{} on {}: log cut from {from} to {to} ({cause:?})",
+                    place(*partition),
+                    world.node(event.node).name
+                )
             }
-            Trace::MirrorGap { partition, from, to } => format!("{}: {from} to {to} were gone at the source", place(*partition)),
+            Trace::MirrorGap { partition, from, to } => {
+                format!("{}: {from} to {to} were gone at the source", place(*partition))
+            }
             _ => return,
         };
         self.tell(world, text, false);
@@ -64,8 +70,10 @@ fn interesting(from: MirrorState, to: MirrorState) -> bool {
 }
 
 fn tellable(trace: &Trace) -> bool {
-    matches!(trace, Trace::Elected { .. } | Trace::BrokerFenced { .. } | Trace::Truncated { .. } | Trace::MirrorGap { .. })
-        || matches!(trace, Trace::MirrorStateChanged { from, to, .. } if interesting(*from, *to))
+    matches!(
+        trace,
+        Trace::Elected { .. } | Trace::BrokerFenced { .. } | Trace::Truncated { .. } | Trace::MirrorGap { .. }
+    ) || matches!(trace, Trace::MirrorStateChanged { from, to, .. } if interesting(*from, *to))
 }
 
 fn cluster_name(world: &World, setup: &Setup, node: NodeId) -> String {

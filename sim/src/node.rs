@@ -50,8 +50,12 @@ impl Process {
             Program::Controller(config) => {
                 Self::Controller(Box::new(Controller::boot(ControllerConfig::clone(config), now, cx)))
             }
-            Program::Producer(config) => Self::Producer(Box::new(Producer::boot(ProducerConfig::clone(config), now, cx))),
-            Program::Consumer(config) => Self::Consumer(Box::new(Consumer::boot(ConsumerConfig::clone(config), now, cx))),
+            Program::Producer(config) => {
+                Self::Producer(Box::new(Producer::boot(ProducerConfig::clone(config), now, cx)))
+            }
+            Program::Consumer(config) => {
+                Self::Consumer(Box::new(Consumer::boot(ConsumerConfig::clone(config), now, cx)))
+            }
             Program::Admin(config) => Self::Admin(Box::new(Admin::boot(AdminConfig::clone(config), now, cx))),
         }
     }

@@ -20,7 +20,10 @@ const SLICE: Nanos = Nanos::from_millis(1);
 /// # Panics
 /// When the job panics: its panic is passed on.
 pub fn on_fresh_runtime<T: Send + 'static>(seed: u64, job: impl AsyncFnOnce() -> T + Send + 'static) -> T {
-    #[expect(clippy::disallowed_methods, reason = "the one thread that holds the whole simulation; it is joined at once")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one thread that holds the whole simulation; it is joined at once"
+    )]
     let thread = std::thread::spawn(move || {
         let runtime = madsim::runtime::Runtime::with_seed_and_config(seed, madsim::Config::default());
         runtime.block_on(async move { job().await })

@@ -181,7 +181,14 @@ impl World {
     }
 
     /// Adds a node that is down. Its place in the network is `spec`, whose node id must be [`World::next_node`].
-    pub fn add_node(&mut self, name: &str, cluster: Option<u8>, spec: NodeSpec, program: Program, guards: Guards) -> NodeId {
+    pub fn add_node(
+        &mut self,
+        name: &str,
+        cluster: Option<u8>,
+        spec: NodeSpec,
+        program: Program,
+        guards: Guards,
+    ) -> NodeId {
         let id = self.next_node();
         debug_assert_eq!(spec.node, id);
         self.net.add_node(spec);

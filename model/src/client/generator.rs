@@ -85,7 +85,18 @@ impl Generator {
     /// A load that has not started.
     #[must_use]
     pub fn new(config: GeneratorConfig, linger: Nanos) -> Self {
-        Self { config, linger, origin: None, records: 0, per: Nanos(1), taken: 0, total: 0, partitions: 0, cursor: 0, extra: 0 }
+        Self {
+            config,
+            linger,
+            origin: None,
+            records: 0,
+            per: Nanos(1),
+            taken: 0,
+            total: 0,
+            partitions: 0,
+            cursor: 0,
+            extra: 0,
+        }
     }
 
     /// There are `partitions` from now on. A rate per partition starts a new schedule, a total rate goes on.

@@ -192,7 +192,11 @@ impl Fetcher {
                     self.mark_dirty(answer.slot);
                 }
                 Err(error) => {
-                    let cause = if error.code() == ErrorCode::CorruptMessage { FailCause::OffsetMismatch } else { FailCause::Storage };
+                    let cause = if error.code() == ErrorCode::CorruptMessage {
+                        FailCause::OffsetMismatch
+                    } else {
+                        FailCause::Storage
+                    };
                     return local.outcomes.push(Outcome::Fail(partition, cause));
                 }
             }
@@ -214,7 +218,8 @@ impl Fetcher {
                     if let Some(slot) = self.slot_mut(answer.slot) {
                         slot.epoch = hint.epoch;
                     }
-                    let phase = if slot.last_fetched_epoch == LeaderEpoch::NONE { Phase::Fetching } else { Phase::Truncating };
+                    let phase =
+                        if slot.last_fetched_epoch == LeaderEpoch::NONE { Phase::Fetching } else { Phase::Truncating };
                     self.set_phase(answer.slot, phase);
                 } else {
                     self.set_phase(answer.slot, backoff);
@@ -273,7 +278,8 @@ impl Fetcher {
         let Some(log) = local.replicas.log(slot.partition) else { return };
         let end = log.end();
         let ours = log.end_offset_for(theirs.epoch);
-        let to = if ours.end < Offset::ZERO || ours.epoch == theirs.epoch { theirs.end.min(end) } else { ours.end.min(end) };
+        let to =
+            if ours.end < Offset::ZERO || ours.epoch == theirs.epoch { theirs.end.min(end) } else { ours.end.min(end) };
         let to = if ours.epoch == theirs.epoch && ours.end >= Offset::ZERO { to.min(ours.end) } else { to };
         self.cut(at, to, end, local);
     }
@@ -287,7 +293,8 @@ impl Fetcher {
         if !local.cx.guards.admits(guard::DivergenceNeedsSupport, supported) {
             return local.outcomes.push(Outcome::Contradicted(slot.partition, to));
         }
-        match local.replicas.truncate_mirror_leader(local.now, slot.partition, to, CutCause::MirrorDivergence, local.cx) {
+        match local.replicas.truncate_mirror_leader(local.now, slot.partition, to, CutCause::MirrorDivergence, local.cx)
+        {
             Ok(_) => local.outcomes.push(Outcome::Cut(slot.partition, to)),
             Err(_) => local.outcomes.push(Outcome::Fail(slot.partition, FailCause::Storage)),
         }

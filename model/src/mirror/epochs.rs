@@ -74,9 +74,8 @@ mod tests {
     #[test]
     fn a_batch_above_the_local_epoch_waits_for_the_bump_and_one_above_the_request_for_metadata() {
         let mut guards = Guards::default();
-        let mut judge = |batch, asked, local| {
-            judge_batch(LeaderEpoch(batch), LeaderEpoch(asked), LeaderEpoch(local), &mut guards)
-        };
+        let mut judge =
+            |batch, asked, local| judge_batch(LeaderEpoch(batch), LeaderEpoch(asked), LeaderEpoch(local), &mut guards);
         assert_eq!(judge(5, 5, 4), BatchVerdict::FenceFirst);
         assert_eq!(judge(5, 4, 20), BatchVerdict::SourceMetadataStale);
         assert_eq!(judge(5, 5, 5), BatchVerdict::AppendAndBump);

@@ -9,8 +9,8 @@ use crate::ids::{BrokerEpoch, BrokerId, LeaderEpoch, MirrorIx, Nanos, NodeId, No
 use crate::mirror::link::Link;
 use crate::ports::{Cx, Lane};
 use crate::wire::messages::{
-    EpochQuestion, FetchPart, FetchRequest, Isolation, LeaderHint, Message, OffsetForLeaderEpochRequest,
-    OffsetQuestion, ListOffsetsRequest, EARLIEST, LATEST,
+    EpochQuestion, FetchPart, FetchRequest, Isolation, LeaderHint, ListOffsetsRequest, Message,
+    OffsetForLeaderEpochRequest, OffsetQuestion, EARLIEST, LATEST,
 };
 use std::collections::{BTreeSet, VecDeque};
 

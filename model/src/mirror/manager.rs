@@ -10,9 +10,6 @@ use crate::ids::{BrokerId, ConnId, LeaderEpoch, MirrorIx, Nanos, Now, Offset, Pa
 use crate::metadata::configs::BrokerConfig;
 use crate::metadata::delta::MetadataDelta;
 use crate::metadata::image::MetadataImage;
-use crate::replica::channel::{ControllerChannel, Outcome as ChannelOutcome, Purpose};
-use crate::wire::errors::ErrorCode;
-use crate::wire::messages::{Body, BumpLeaderEpochsRequest};
 use crate::mirror::epochs::bump_minimum;
 use crate::mirror::fetcher::{
     fetcher_number, java_hash, FailCause, FetchLimits, Fetcher, FetcherKey, Outcome, Position, Task,
@@ -21,9 +18,12 @@ use crate::mirror::retry::RetryPolicy;
 use crate::mirror::source::NoLeader;
 use crate::mirror::sync::{Source, SourceTask};
 use crate::ports::{Cx, Input, Lane, Timer};
+use crate::replica::channel::{ControllerChannel, Outcome as ChannelOutcome, Purpose};
 use crate::replica::Replicas;
 use crate::states::{DesiredState, MirrorState};
 use crate::trace::Trace;
+use crate::wire::errors::ErrorCode;
+use crate::wire::messages::{Body, BumpLeaderEpochsRequest};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The first lane of the mirror room: the manager's own. Fetchers follow it.
@@ -223,8 +223,7 @@ impl MirrorManager {
     #[must_use]
     pub fn gate(&self, partition: PartitionIx, image: &MetadataImage, cx: &mut Cx<'_>) -> Gate {
         let topic = image.partition(partition).map(|p| p.topic);
-        let read_only =
-            !matches!(topic.and_then(|t| image.mirror_of(t)), None | Some((_, DesiredState::Stopped)));
+        let read_only = !matches!(topic.and_then(|t| image.mirror_of(t)), None | Some((_, DesiredState::Stopped)));
         if cx.guards.admits(guard::MirrorTopicReadOnly, !read_only) {
             Gate::Open
         } else {
@@ -272,7 +271,10 @@ impl MirrorManager {
         let Some((mirror, _)) = image.mirror_of(topic) else { return };
         let Some(entry_mirror) = image.mirror(mirror) else { return };
         let interval = self.settings.refresh;
-        let source = self.sources.entry(mirror).or_insert_with(|| Source::new(&entry_mirror.config, &entry_mirror.source_nodes, interval, now));
+        let source = self
+            .sources
+            .entry(mirror)
+            .or_insert_with(|| Source::new(&entry_mirror.config, &entry_mirror.source_nodes, interval, now));
         source.wanted.insert(entry.name.clone(), entry.id);
         cx.wake(LANE_MANAGER);
         self.tasks.push_back(ManagerTask::Tick);
@@ -325,7 +327,14 @@ impl MirrorManager {
     }
 
     /// The same broker leads in another epoch: a bump, or an election that came back. Side effects run again (spec 2.3 rule 6).
-    fn on_new_term(&mut self, now: Now, partition: PartitionIx, epoch: LeaderEpoch, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+    fn on_new_term(
+        &mut self,
+        now: Now,
+        partition: PartitionIx,
+        epoch: LeaderEpoch,
+        task: &mut MirrorTask<'_>,
+        cx: &mut Cx<'_>,
+    ) {
         self.stop_fetching(partition, cx);
         let Some(part) = self.part_mut(partition) else { return };
         part.leader_epoch = epoch;
@@ -384,7 +393,14 @@ impl MirrorManager {
     // ------------------------------------------------------------------------------------------------------------ states
 
     /// Takes a state and runs what belongs to it (spec 2.5).
-    pub(super) fn enter(&mut self, now: Now, partition: PartitionIx, to: MirrorState, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+    pub(super) fn enter(
+        &mut self,
+        now: Now,
+        partition: PartitionIx,
+        to: MirrorState,
+        task: &mut MirrorTask<'_>,
+        cx: &mut Cx<'_>,
+    ) {
         if !self.change_state(partition, to, cx) {
             return;
         }
@@ -422,7 +438,9 @@ impl MirrorManager {
 
     /// LOG_ALIGNMENT: until last mirrored positions exist, all it awaits is to know the source's leader.
     fn align(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
-        let Some((topic, number, mirror)) = self.part(partition).map(|p| (p.topic_id, p.number, p.mirror)) else { return };
+        let Some((topic, number, mirror)) = self.part(partition).map(|p| (p.topic_id, p.number, p.mirror)) else {
+            return;
+        };
         let Some(source) = self.sources.get_mut(&mirror) else { return };
         if source.cluster.leader(topic, number).is_ok() {
             return self.enter(now, partition, MirrorState::Mirroring, task, cx);
@@ -438,7 +456,11 @@ impl MirrorManager {
         let (node, known) = match source.cluster.leader(topic_id, number) {
             Ok(found) => found,
             Err(why) => {
-                let cause = if why == NoLeader::TopicMissing { FailCause::SourceTopicMissing } else { FailCause::SourceLeaderUnknown };
+                let cause = if why == NoLeader::TopicMissing {
+                    FailCause::SourceTopicMissing
+                } else {
+                    FailCause::SourceLeaderUnknown
+                };
                 return self.fail(now, partition, cause, task, cx);
             }
         };
@@ -453,7 +475,11 @@ impl MirrorManager {
             last_epoch: log.latest_epoch(),
         };
         let config = &mirror_entry.config;
-        let key = FetcherKey { mirror, source: node, number: fetcher_number(java_hash(&entry.name), number, self.settings.fetchers) };
+        let key = FetcherKey {
+            mirror,
+            source: node,
+            number: fetcher_number(java_hash(&entry.name), number, self.settings.fetchers),
+        };
         let limits = FetchLimits {
             max_wait: Nanos::from_millis(u64::from(config.fetch_wait_max_ms)),
             min_bytes: config.fetch_min_bytes,
@@ -464,7 +490,12 @@ impl MirrorManager {
         };
         let fetcher = self.fetcher_for(key, limits);
         let slot = self.fetchers[fetcher as usize].add(position);
-        cx.trace(Trace::MirrorFetcherAdded { partition, source: node, offset: position.offset, epoch: position.source_epoch });
+        cx.trace(Trace::MirrorFetcherAdded {
+            partition,
+            source: node,
+            offset: position.offset,
+            epoch: position.source_epoch,
+        });
         if let Some(part) = self.part_mut(partition) {
             part.place = Some((fetcher, slot));
         }
@@ -503,7 +534,14 @@ impl MirrorManager {
     }
 
     /// FAILED, with a retry unless it cannot help (spec 2.6).
-    pub(super) fn fail(&mut self, now: Now, partition: PartitionIx, cause: FailCause, _task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+    pub(super) fn fail(
+        &mut self,
+        now: Now,
+        partition: PartitionIx,
+        cause: FailCause,
+        _task: &mut MirrorTask<'_>,
+        cx: &mut Cx<'_>,
+    ) {
         self.stop_fetching(partition, cx);
         self.clear_timers(partition);
         self.draws += 1;
@@ -511,8 +549,9 @@ impl MirrorManager {
         let retry = self.settings.retry;
         let Some(part) = self.part_mut(partition) else { return };
         let mirror = part.mirror;
-                part.cause = Some(cause);
-        part.attempt = if cause.is_retryable() { part.attempt.max(0).saturating_add(1).min(retry.max_attempts) } else { -1 };
+        part.cause = Some(cause);
+        part.attempt =
+            if cause.is_retryable() { part.attempt.max(0).saturating_add(1).min(retry.max_attempts) } else { -1 };
         part.retry_at = retry.delay(part.attempt, cx.entropy, draw).map(|d| now.mono + d);
         let retry_at = part.retry_at;
         self.change_state(partition, MirrorState::Failed, cx);
@@ -606,7 +645,10 @@ impl MirrorManager {
             }
             Outcome::Fail(partition, cause) => self.fail(now, partition, cause, task, cx),
             Outcome::Moved(partition, hint) => {
-                let Some((topic, number, mirror)) = self.part(partition).map(|p| (p.topic_id, p.number, p.mirror)) else { return };
+                let Some((topic, number, mirror)) = self.part(partition).map(|p| (p.topic_id, p.number, p.mirror))
+                else {
+                    return;
+                };
                 self.stop_fetching(partition, cx);
                 if let Some(source) = self.sources.get_mut(&mirror) {
                     source.cluster.on_hint(topic, number, hint);

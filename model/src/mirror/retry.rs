@@ -25,7 +25,8 @@ impl RetryPolicy {
         if attempt < 0 || attempt >= self.max_attempts {
             return None;
         }
-        let doubled = self.initial.0.saturating_mul(1u64.checked_shl(u32::from(attempt.unsigned_abs())).unwrap_or(u64::MAX));
+        let doubled =
+            self.initial.0.saturating_mul(1u64.checked_shl(u32::from(attempt.unsigned_abs())).unwrap_or(u64::MAX));
         let capped = doubled.min(self.max.0);
         let jitter = entropy.below(JITTER, ordinal, capped / 5 * 2 + 1);
         Some(Nanos(capped - capped / 5 + jitter))

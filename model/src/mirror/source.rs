@@ -72,7 +72,12 @@ impl SourceCluster {
     }
 
     /// Takes a Metadata answer over. `wanted` maps the names asked for to the ids they must have.
-    pub fn on_metadata(&mut self, answer: &MetadataResponse, wanted: &BTreeMap<Arc<str>, TopicId>, guards: &mut Guards) {
+    pub fn on_metadata(
+        &mut self,
+        answer: &MetadataResponse,
+        wanted: &BTreeMap<Arc<str>, TopicId>,
+        guards: &mut Guards,
+    ) {
         self.cluster_id = Some(answer.cluster_id.clone());
         self.brokers.extend(answer.brokers.iter().copied());
         for topic in &answer.topics {

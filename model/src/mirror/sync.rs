@@ -116,7 +116,9 @@ impl MirrorManager {
             if source.link.is_ready() {
                 self.look(now, mirror, cx);
             } else if source.link.is_down() {
-                let Some(to) = source.bootstrap.get(source.next_bootstrap % source.bootstrap.len().max(1)) else { continue };
+                let Some(to) = source.bootstrap.get(source.next_bootstrap % source.bootstrap.len().max(1)) else {
+                    continue;
+                };
                 source.link.to = *to;
                 let conn = source.link.open(now, cx);
                 self.own_source(conn, mirror);
@@ -131,7 +133,14 @@ impl MirrorManager {
         source.link.send(now, MetadataRequest { topics: Some(topics) }.into(), Nanos::ZERO, cx);
     }
 
-    pub(super) fn run_source(&mut self, now: Now, mirror: MirrorIx, arrived: SourceTask, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+    pub(super) fn run_source(
+        &mut self,
+        now: Now,
+        mirror: MirrorIx,
+        arrived: SourceTask,
+        task: &mut MirrorTask<'_>,
+        cx: &mut Cx<'_>,
+    ) {
         let Some(source) = self.sources.get_mut(&mirror) else { return };
         if source.link.conn() != Some(arrived.conn) {
             return;
@@ -174,7 +183,14 @@ impl MirrorManager {
         }
     }
 
-    fn on_source_metadata(&mut self, now: Now, mirror: MirrorIx, answer: &MetadataResponse, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+    fn on_source_metadata(
+        &mut self,
+        now: Now,
+        mirror: MirrorIx,
+        answer: &MetadataResponse,
+        task: &mut MirrorTask<'_>,
+        cx: &mut Cx<'_>,
+    ) {
         let Some(source) = self.sources.get_mut(&mirror) else { return };
         let same = source.expected_id.is_empty() || answer.cluster_id == source.expected_id;
         if !cx.guards.admits(guard::SourceClusterIdMatches, same) {
@@ -207,7 +223,8 @@ impl MirrorManager {
 
     /// The source is another cluster: nothing of this mirror goes on (decision 4).
     fn fail_all(&mut self, now: Now, mirror: MirrorIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
-        let partitions: Vec<_> = self.iter().filter(|p| p.mirror == mirror && p.attempt >= 0).map(|p| p.partition).collect();
+        let partitions: Vec<_> =
+            self.iter().filter(|p| p.mirror == mirror && p.attempt >= 0).map(|p| p.partition).collect();
         for partition in partitions {
             self.fail(now, partition, FailCause::SourceClusterChanged, task, cx);
         }
@@ -237,7 +254,11 @@ impl MirrorManager {
             }
             let Some(entry) = image.topic(topic) else { continue };
             for (number, partition) in entry.partitions.iter().enumerate() {
-                let (Some(theirs), Some(ours)) = (source.cluster.epoch(*id, number as u32), image.partition(*partition)) else { continue };
+                let (Some(theirs), Some(ours)) =
+                    (source.cluster.epoch(*id, number as u32), image.partition(*partition))
+                else {
+                    continue;
+                };
                 if needs_bump(theirs, ours.state.leader_epoch) {
                     close.push((*partition, theirs));
                 }

@@ -18,18 +18,30 @@ pub struct Liveness {
 pub struct Suite;
 impl Suite {
     /// New.
-    pub fn new(_: &Setup, _: Options) -> Self { Self }
+    pub fn new(_: &Setup, _: Options) -> Self {
+        Self
+    }
     /// Step.
-    pub fn on_step(&mut self, _: &World, _: &Setup) -> &[Violation] { &[] }
+    pub fn on_step(&mut self, _: &World, _: &Setup) -> &[Violation] {
+        &[]
+    }
     /// End.
-    pub fn at_end(&mut self, _: &World, _: &Setup) -> Vec<Violation> { Vec::new() }
+    pub fn at_end(&mut self, _: &World, _: &Setup) -> Vec<Violation> {
+        Vec::new()
+    }
     /// Live.
-    pub fn liveness(&mut self, _: &World, _: &Setup) -> Liveness { Liveness::default() }
+    pub fn liveness(&mut self, _: &World, _: &Setup) -> Liveness {
+        Liveness::default()
+    }
 }
 /// Info.
-pub struct CheckInfo { /// id
- pub id: &'static str, /// n
- pub name: &'static str, /// s
- pub statement: &'static str }
+pub struct CheckInfo {
+    /// id
+    pub id: &'static str,
+    /// n
+    pub name: &'static str,
+    /// s
+    pub statement: &'static str,
+}
 /// Table.
 pub const CHECKS: &[CheckInfo] = &[];

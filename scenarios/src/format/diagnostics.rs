@@ -249,7 +249,8 @@ impl Diagnostics {
     fn total(&self) -> String {
         let count = self.problems.len() + self.more;
         let noun = if count == 1 { "problem" } else { "problems" };
-        let more = if self.more == 0 { String::new() } else { format!(" (the first {} are shown)", self.problems.len()) };
+        let more =
+            if self.more == 0 { String::new() } else { format!(" (the first {} are shown)", self.problems.len()) };
         format!("{}: {count} {noun}{more}", self.file)
     }
 }

@@ -85,7 +85,9 @@ fn config_entries_take_units_and_older_names() {
 
 #[test]
 fn families_and_names_on_two_clusters() {
-    let s = with("[topics.tenant]\non = \"east\"\ncount = 10\n[topics.orders-west]\nname = \"orders\"\non = \"west\"\n").unwrap();
+    let s =
+        with("[topics.tenant]\non = \"east\"\ncount = 10\n[topics.orders-west]\nname = \"orders\"\non = \"west\"\n")
+            .unwrap();
     assert!(s.stage.topics["tenant"].is_named("tenant-9"));
     assert!(!s.stage.topics["tenant"].is_named("tenant-10"));
     assert!(!s.stage.topics["tenant"].is_named("tenant-01"));
@@ -102,7 +104,8 @@ fn a_step_by_condition() {
     let step = &s.stage.timeline[0];
     let Trigger::When { when, after, within } = &step.trigger else { panic!("{step:?}") };
     assert_eq!((after, within), (&Some(After::Batches(3)), &None));
-    let text = "mirror(east-to-west/orders) == LOG_ALIGNMENT or (lag(east-to-west/orders, 3) < 5 and acked(shop) >= 1000)";
+    let text =
+        "mirror(east-to-west/orders) == LOG_ALIGNMENT or (lag(east-to-west/orders, 3) < 5 and acked(shop) >= 1000)";
     assert_eq!(when.to_string(), text);
     let Condition::Any(parts) = when else { panic!("{when:?}") };
     assert!(matches!(&parts[0], Condition::Is(Term::Mirror(_), Compare::Equal, _)));

@@ -35,7 +35,11 @@ pub(crate) fn axes<'i>(cx: &mut Cx<'_>, root: &mut Table<'_, 'i>, tokens: usize)
     let mut axes = Vec::new();
     for (key, value) in t.entries() {
         let DeValue::Array(items) = value.get_ref() else {
-            let message = format!("`{}` in the matrix is a list of values, not {}", clip(&key.value, 60), kind_of(value.get_ref()));
+            let message = format!(
+                "`{}` in the matrix is a list of values, not {}",
+                clip(&key.value, 60),
+                kind_of(value.get_ref())
+            );
             let help = format!("write it as `\"{}\" = [ … ]`", clip(&key.value, 60));
             cx.error(&value.span(), "wrong-type", message, help);
             continue;
@@ -101,7 +105,11 @@ fn path(cx: &mut Cx<'_>, key: &At<String>) -> Option<Vec<String>> {
 }
 
 /// Puts one value of each axis in; `row` counts in mixed radix, the last axis fastest. Returns the row's label.
-pub(crate) fn apply<'i>(root: &mut DeTable<'i>, axes: &[RawAxis<'i>], row: usize) -> Result<String, (Range<usize>, Problem)> {
+pub(crate) fn apply<'i>(
+    root: &mut DeTable<'i>,
+    axes: &[RawAxis<'i>],
+    row: usize,
+) -> Result<String, (Range<usize>, Problem)> {
     let mut picked = Vec::with_capacity(axes.len());
     let mut rest = row;
     for axis in axes.iter().rev() {
@@ -118,7 +126,11 @@ pub(crate) fn apply<'i>(root: &mut DeTable<'i>, axes: &[RawAxis<'i>], row: usize
 }
 
 /// Puts one value of one axis in, to check it alone.
-pub(crate) fn put<'i>(root: &mut DeTable<'i>, axis: &RawAxis<'i>, value: &Spanned<DeValue<'i>>) -> Result<(), (Range<usize>, Problem)> {
+pub(crate) fn put<'i>(
+    root: &mut DeTable<'i>,
+    axis: &RawAxis<'i>,
+    value: &Spanned<DeValue<'i>>,
+) -> Result<(), (Range<usize>, Problem)> {
     use super::diagnostics::Fault;
     let missing = |step: &str| {
         let message = format!("the matrix names `{}`, but there is no `{}`", clip(&axis.axis.path, 80), clip(step, 60));

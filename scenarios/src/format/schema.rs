@@ -37,7 +37,10 @@ pub fn schema() -> Value {
     }
     for name in ["Producer", "Consumer"] {
         if let Some(keys) = schema.pointer_mut(&format!("/$defs/{name}/properties")).and_then(Value::as_object_mut) {
-            keys.insert("topic".to_owned(), json!({ "type": "string", "description": "Instead of `topics`: the only one." }));
+            keys.insert(
+                "topic".to_owned(),
+                json!({ "type": "string", "description": "Instead of `topics`: the only one." }),
+            );
         }
     }
     steps(&mut schema);
@@ -58,7 +61,8 @@ fn relax(schema: &mut Value, name: &str) {
 
 /// Keys of actions that have a default, and the one-word forms of lists.
 fn steps(schema: &mut Value) {
-    const OPTIONAL: &[&str] = &["on", "probability", "call", "bits", "partitions", "rf", "config", "partition", "permanent", "min"];
+    const OPTIONAL: &[&str] =
+        &["on", "probability", "call", "bits", "partitions", "rf", "config", "partition", "permanent", "min"];
     const NEEDED: &[(&str, &str)] = &[("disk-slow", "by"), ("add-partitions", "partitions")];
     let Some(step) = schema.pointer_mut("/$defs/Step") else { return };
     let mut variants = Vec::new();
@@ -72,7 +76,10 @@ fn steps(schema: &mut Value) {
         });
         if action.ends_with("-mirror") && action != "create-mirror" && action != "delete-mirror" {
             if let Some(keys) = variant.get_mut("properties").and_then(Value::as_object_mut) {
-                keys.insert("topic".to_owned(), json!({ "type": "string", "description": "Instead of `topics`: the only one." }));
+                keys.insert(
+                    "topic".to_owned(),
+                    json!({ "type": "string", "description": "Instead of `topics`: the only one." }),
+                );
             }
         }
     }
