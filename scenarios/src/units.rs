@@ -183,7 +183,7 @@ macro_rules! textual {
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
                 json_schema!({
                     "type": "string",
-                    "description": concat!("with its unit, such as ", stringify!($name)),
+                    "description": format!("{} with its unit, such as {}", <$name as Quantity>::WHAT, <$name as Quantity>::EXAMPLE),
                     "pattern": $pattern,
                     "examples": [<$name as Quantity>::EXAMPLE],
                 })
@@ -422,7 +422,11 @@ impl Quantity for Rate {
         }
         let count = scaled(whole, fraction, 1, 1_000_000_000_000, "1000000000000/s")?;
         let per = per.trim();
-        let per = if per.starts_with(|c: char| c.is_ascii_digit()) { Time::read(per) } else { Time::read(&format!("1 {per}")) };
+        let per = if per.starts_with(|c: char| c.is_ascii_digit()) {
+            Time::read(per)
+        } else {
+            Time::read(&format!("1 {per}"))
+        };
         let per = per.map_err(|error| match error {
             UnitError::NotANumber => UnitError::Unknown { unit: "/".to_owned(), nearest: None },
             other => other,

@@ -206,7 +206,8 @@ impl Build<'_> {
         if (1..=most).contains(&count) {
             return true;
         }
-        let takes = if most == 1 { "one argument".to_owned() } else { "a topic and, if wanted, a partition".to_owned() };
+        let takes =
+            if most == 1 { "one argument".to_owned() } else { "a topic and, if wanted, a partition".to_owned() };
         let message = format!("`{}` takes {takes}, not {count}", call.name.text);
         let help = format!("write `{}(…)`", call.name.text);
         self.cx.error(&places.of(&call.span), "bad-condition", message, help);

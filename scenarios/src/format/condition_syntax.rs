@@ -65,7 +65,10 @@ pub(crate) fn parse_term(text: &str) -> Parsed<Call> {
 impl<'a> Parser<'a> {
     fn new(text: &'a str) -> Parsed<Self> {
         if text.len() > LONGEST {
-            return Err(SyntaxError { span: 0..text.len(), message: format!("a condition has at most {LONGEST} bytes") });
+            return Err(SyntaxError {
+                span: 0..text.len(),
+                message: format!("a condition has at most {LONGEST} bytes"),
+            });
         }
         Ok(Self { text, at: 0 })
     }

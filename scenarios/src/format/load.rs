@@ -12,7 +12,9 @@ use toml_parser::lexer::TokenKind;
 /// Reads a file as text.
 pub(crate) fn read(path: &Path) -> Result<String, Diagnostics> {
     let name = path.display().to_string();
-    let refuse = |fault, code, message: String, help: &str| Diagnostics::one(&name, Problem::new(fault, code, message).help(help));
+    let refuse = |fault, code, message: String, help: &str| {
+        Diagnostics::one(&name, Problem::new(fault, code, message).help(help))
+    };
     let too_large = || {
         let message = format!("the file is larger than {} MiB", limits::FILE_BYTES >> 20);
         refuse(Fault::File, "too-large", message, "no scenario needs that much: is it a scenario file at all?")
@@ -21,7 +23,9 @@ pub(crate) fn read(path: &Path) -> Result<String, Diagnostics> {
         let message = format!("the file cannot be read: {error}");
         let help = match error.kind() {
             ErrorKind::NotFound => "check the path; it is taken from the working directory",
-            ErrorKind::PermissionDenied => "this user may not read it: check the permissions of the file and its folders",
+            ErrorKind::PermissionDenied => {
+                "this user may not read it: check the permissions of the file and its folders"
+            }
             _ => "check the path and the disk that it is on",
         };
         let fault = if error.kind() == ErrorKind::NotFound { Fault::Command } else { Fault::Machine };
@@ -78,7 +82,9 @@ pub(crate) fn measure(problems: &mut Problems) -> Option<usize> {
         let span = token.span().start()..token.span().end();
         match token.kind() {
             TokenKind::LeftSquareBracket | TokenKind::LeftCurlyBracket => (depth, dots) = (depth + 1, 0),
-            TokenKind::RightSquareBracket | TokenKind::RightCurlyBracket => (depth, dots) = (depth.saturating_sub(1), 0),
+            TokenKind::RightSquareBracket | TokenKind::RightCurlyBracket => {
+                (depth, dots) = (depth.saturating_sub(1), 0)
+            }
             TokenKind::Equals | TokenKind::Comma => dots = 0,
             // A bracket that is never closed on a line of its own is a mistake that the parser explains; it must not add up.
             TokenKind::Newline => dots = 0,
@@ -93,13 +99,15 @@ pub(crate) fn measure(problems: &mut Problems) -> Option<usize> {
         }
         if depth > limits::DEPTH || dots > limits::DEPTH {
             let message = format!("tables and lists are more than {} deep", limits::DEPTH);
-            let help = "a scenario needs 5 at most: is a bracket missing, or a key with points not in quotes?".to_owned();
+            let help =
+                "a scenario needs 5 at most: is a bracket missing, or a key with points not in quotes?".to_owned();
             problems.error(&span, "too-deep", message, help);
             return None;
         }
         if tokens > limits::TOKENS {
             let message = format!("the file has more than {} words", limits::TOKENS);
-            let help = "use `count` for families of topics and clients, and [chaos] or `every` for repeated steps".to_owned();
+            let help =
+                "use `count` for families of topics and clients, and [chaos] or `every` for repeated steps".to_owned();
             problems.error(&span, "too-large", message, help);
             return None;
         }
@@ -123,7 +131,12 @@ pub(crate) fn parse<'i>(text: &'i str, problems: &mut Problems) -> Option<Spanne
         if repeated {
             let key = text.get(span.clone()).unwrap_or_default();
             let message = format!("`{}` is written twice", crate::units::clip(key, 60));
-            problems.error(&span, "duplicate-key", message, "remove one of the two, or give it another name".to_owned());
+            problems.error(
+                &span,
+                "duplicate-key",
+                message,
+                "remove one of the two, or give it another name".to_owned(),
+            );
         } else {
             let help = "this is not TOML; see https://toml.io".to_owned();
             problems.error(&span, "syntax", error.message().to_owned(), help);

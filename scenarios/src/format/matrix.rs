@@ -18,6 +18,9 @@ pub struct Axis {
     pub values: Vec<String>,
 }
 
+/// A problem with a row, and its place.
+pub(crate) type Misplaced = Box<(Range<usize>, Problem)>;
+
 /// An axis with what is needed to put a value in.
 pub(crate) struct RawAxis<'i> {
     pub(crate) axis: Axis,
@@ -35,7 +38,11 @@ pub(crate) fn axes<'i>(cx: &mut Cx<'_>, root: &mut Table<'_, 'i>, tokens: usize)
     let mut axes = Vec::new();
     for (key, value) in t.entries() {
         let DeValue::Array(items) = value.get_ref() else {
-            let message = format!("`{}` in the matrix is a list of values, not {}", clip(&key.value, 60), kind_of(value.get_ref()));
+            let message = format!(
+                "`{}` in the matrix is a list of values, not {}",
+                clip(&key.value, 60),
+                kind_of(value.get_ref())
+            );
             let help = format!("write it as `\"{}\" = [ … ]`", clip(&key.value, 60));
             cx.error(&value.span(), "wrong-type", message, help);
             continue;
@@ -101,7 +108,7 @@ fn path(cx: &mut Cx<'_>, key: &At<String>) -> Option<Vec<String>> {
 }
 
 /// Puts one value of each axis in; `row` counts in mixed radix, the last axis fastest. Returns the row's label.
-pub(crate) fn apply<'i>(root: &mut DeTable<'i>, axes: &[RawAxis<'i>], row: usize) -> Result<String, (Range<usize>, Problem)> {
+pub(crate) fn apply<'i>(root: &mut DeTable<'i>, axes: &[RawAxis<'i>], row: usize) -> Result<String, Misplaced> {
     let mut picked = Vec::with_capacity(axes.len());
     let mut rest = row;
     for axis in axes.iter().rev() {
@@ -118,17 +125,26 @@ pub(crate) fn apply<'i>(root: &mut DeTable<'i>, axes: &[RawAxis<'i>], row: usize
 }
 
 /// Puts one value of one axis in, to check it alone.
-pub(crate) fn put<'i>(root: &mut DeTable<'i>, axis: &RawAxis<'i>, value: &Spanned<DeValue<'i>>) -> Result<(), (Range<usize>, Problem)> {
+pub(crate) fn put<'i>(
+    root: &mut DeTable<'i>,
+    axis: &RawAxis<'i>,
+    value: &Spanned<DeValue<'i>>,
+) -> Result<(), Misplaced> {
     use super::diagnostics::Fault;
     let missing = |step: &str| {
         let message = format!("the matrix names `{}`, but there is no `{}`", clip(&axis.axis.path, 80), clip(step, 60));
-        let help = "each table on the path must be in the file; only the last key may be missing".to_owned();
-        (axis.span.clone(), Problem::new(Fault::File, "bad-path", message).help(help))
+        let help =
+            "each table on the path must be in the file; only the last key and `config` may be missing".to_owned();
+        Box::new((axis.span.clone(), Problem::new(Fault::File, "bad-path", message).help(help)))
     };
     let Some((last, tables)) = axis.steps.split_last() else { return Ok(()) };
     let mut table = root;
     let mut steps = tables.iter();
     while let Some(step) = steps.next() {
+        if step == "config" && !table.contains_key("config") {
+            let key = Spanned::new(axis.span.clone(), std::borrow::Cow::Borrowed("config"));
+            table.insert(key, Spanned::new(axis.span.clone(), DeValue::Table(DeTable::new())));
+        }
         let inner = table.get_mut(step.as_str()).ok_or_else(|| missing(step))?;
         table = match inner.get_mut() {
             DeValue::Table(inner) => inner,

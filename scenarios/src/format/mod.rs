@@ -175,7 +175,12 @@ enum Rows {
     All,
 }
 
-fn read_rows(name: &str, text: &str, vocabulary: &Arc<Vocabulary>, rows: Rows) -> Result<Vec<(String, Scenario)>, Diagnostics> {
+fn read_rows(
+    name: &str,
+    text: &str,
+    vocabulary: &Arc<Vocabulary>,
+    rows: Rows,
+) -> Result<Vec<(String, Scenario)>, Diagnostics> {
     let mut problems = Problems::new(name, text);
     let text = Arc::clone(&problems.source.text);
     let tree = load::measure(&mut problems).and_then(|tokens| Some((tokens, load::parse(&text, &mut problems)?)));
@@ -196,10 +201,11 @@ fn read_rows(name: &str, text: &str, vocabulary: &Arc<Vocabulary>, rows: Rows) -
     if axes.is_empty() {
         return Ok(vec![(String::new(), scenario)]);
     }
-    let check = |row: Result<DeTable<'_>, (std::ops::Range<usize>, Problem)>| {
+    let check = |row: Result<DeTable<'_>, matrix::Misplaced>| {
         let mut problems = Problems::sharing(name, &text);
         match row {
-            Err((span, problem)) => {
+            Err(misplaced) => {
+                let (span, problem) = *misplaced;
                 problems.add(&span, problem);
                 Err(refused(problems))
             }
@@ -237,9 +243,10 @@ fn read_rows(name: &str, text: &str, vocabulary: &Arc<Vocabulary>, rows: Rows) -
 /// The diagnostics of a file that cannot be read on.
 fn refused(problems: Problems) -> Diagnostics {
     let name = problems.source.name.to_string();
-    problems.finish().err().unwrap_or_else(|| {
-        Diagnostics::one(&name, Problem::new(Fault::File, "unreadable", "the file cannot be read"))
-    })
+    problems
+        .finish()
+        .err()
+        .unwrap_or_else(|| Diagnostics::one(&name, Problem::new(Fault::File, "unreadable", "the file cannot be read")))
 }
 
 /// Reads a tree. The scenario is worth something only if no problem was found.

@@ -79,7 +79,9 @@ impl Build<'_> {
             never_reach: t.names(&mut self.cx, "never_reach", ("mark", "marks"), marks),
             equals: self.equals(&mut t),
             violation: t.names(&mut self.cx, "violation", ("invariant", "invariants"), invariants),
-            rpo_records: bounds(&mut self.cx, &mut t, "rpo_records", |cx, t, key| t.count(cx, key, 0..=1 << 62).map(|n| n.value)),
+            rpo_records: bounds(&mut self.cx, &mut t, "rpo_records", |cx, t, key| {
+                t.count(cx, key, 0..=1 << 62).map(|n| n.value)
+            }),
             rpo: bounds(&mut self.cx, &mut t, "rpo", |cx, t, key| t.unit(cx, key)),
             rto: bounds(&mut self.cx, &mut t, "rto", |cx, t, key| t.unit(cx, key)),
         };
@@ -93,7 +95,8 @@ impl Build<'_> {
         for (key, value) in inner.entries() {
             let topic = self.mirrored(&key);
             let DeValue::String(text) = value.get_ref() else {
-                let message = format!("the state of `{}` is a text, not {}", clip(&key.value, 60), kind_of(value.get_ref()));
+                let message =
+                    format!("the state of `{}` is a text, not {}", clip(&key.value, 60), kind_of(value.get_ref()));
                 self.cx.error(&value.span(), "wrong-type", message, "write it as \"MIRRORING\"".to_owned());
                 continue;
             };
@@ -149,7 +152,12 @@ impl Build<'_> {
             };
             let Some(wanted) = wanted else {
                 let message = format!("`{}` cannot equal {}", clip(&key.value, 60), kind_of(value.get_ref()));
-                self.cx.error(&value.span(), "wrong-type", message, "write a number, a name in quotes, or true".to_owned());
+                self.cx.error(
+                    &value.span(),
+                    "wrong-type",
+                    message,
+                    "write a number, a name in quotes, or true".to_owned(),
+                );
                 continue;
             };
             equals.extend(self.equal(&key, &At { value: wanted, span: value.span() }));
@@ -196,4 +204,3 @@ pub(crate) fn seed(cx: &mut Cx<'_>, t: &mut Table<'_, '_>, key: &'static str) ->
     }
     t.count(cx, key, 0..=i64::MAX as u64).map(|at| at.value)
 }
-

@@ -129,7 +129,8 @@ impl Build<'_> {
 
     /// A node: see [`NodeRef`].
     pub(crate) fn node(&mut self, at: &At<String>) -> Option<NodeRef> {
-        let inside = |prefix: &str| at.value.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(')')).map(str::to_owned);
+        let inside =
+            |prefix: &str| at.value.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(')')).map(str::to_owned);
         if let Some(inner) = inside("leader(") {
             return self.leader_node(at, &inner);
         }
@@ -171,7 +172,11 @@ impl Build<'_> {
             return Some(NodeRef::Controller(cluster, n));
         }
         let message = format!("there is no node `{}`", clip(&at.value, 60));
-        let controller = if controllers == 1 { "controller-1".to_owned() } else { format!("controller-1 to controller-{controllers}") };
+        let controller = if controllers == 1 {
+            "controller-1".to_owned()
+        } else {
+            format!("controller-1 to controller-{controllers}")
+        };
         let help = format!("cluster `{cluster}` has broker-1 to broker-{brokers} and {controller}");
         self.cx.error(&at.span, "unknown-node", message, help);
         None
@@ -251,7 +256,12 @@ impl Build<'_> {
         if found.is_none() {
             let message = format!("cluster `{cluster}` has no topic `{}`", clip(&at.value, 60));
             let here = self.topics.keys().filter(|(on, _)| on == cluster).map(|(_, name)| name.as_str());
-            let mirrored = self.stage.mirrors.values().filter(|m| m.on == cluster).flat_map(|m| m.topics.iter().map(String::as_str));
+            let mirrored = self
+                .stage
+                .mirrors
+                .values()
+                .filter(|m| m.on == cluster)
+                .flat_map(|m| m.topics.iter().map(String::as_str));
             let valid: BTreeSet<&str> = here.chain(mirrored).collect();
             let mut help = suggest(&at.value, "topics there", valid);
             if let Some((on, _)) = self.topics.keys().find(|(_, name)| *name == at.value) {
@@ -284,7 +294,8 @@ impl Build<'_> {
                 None
             }
             several => {
-                let choices: Vec<String> = several.iter().map(|(cluster, _)| format!("{cluster}/{}", at.value)).collect();
+                let choices: Vec<String> =
+                    several.iter().map(|(cluster, _)| format!("{cluster}/{}", at.value)).collect();
                 let message = format!("topic `{}` is on {} clusters", at.value, several.len());
                 self.cx.error(&at.span, "ambiguous", message, format!("write `{}`", choices.join("` or `")));
                 None
@@ -313,7 +324,8 @@ impl Build<'_> {
         match &found[..] {
             [(mirror, fact)] => Some((mirror.clone(), at.value.clone(), *fact)),
             [] => {
-                let valid: BTreeSet<&str> = self.stage.mirrors.values().flat_map(|m| m.topics.iter().map(String::as_str)).collect();
+                let valid: BTreeSet<&str> =
+                    self.stage.mirrors.values().flat_map(|m| m.topics.iter().map(String::as_str)).collect();
                 self.cx.unknown(at, "unknown-topic", ("mirrored topic", "mirrored topics"), valid);
                 None
             }

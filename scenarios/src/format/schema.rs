@@ -37,11 +37,48 @@ pub fn schema() -> Value {
     }
     for name in ["Producer", "Consumer"] {
         if let Some(keys) = schema.pointer_mut(&format!("/$defs/{name}/properties")).and_then(Value::as_object_mut) {
-            keys.insert("topic".to_owned(), json!({ "type": "string", "description": "Instead of `topics`: the only one." }));
+            keys.insert(
+                "topic".to_owned(),
+                json!({ "type": "string", "description": "Instead of `topics`: the only one." }),
+            );
         }
     }
     steps(&mut schema);
+    without_null(&mut schema);
     schema
+}
+
+/// TOML has no null: a key that may be left out is just not required.
+fn without_null(schema: &mut Value) {
+    let is_null = |part: &Value| *part == json!("null") || *part == json!({ "type": "null" });
+    if let Value::Object(object) = schema {
+        if let Some(Value::Array(types)) = object.get_mut("type") {
+            types.retain(|part| !is_null(part));
+            if let [only] = &types[..] {
+                let only = only.clone();
+                object.insert("type".to_owned(), only);
+            }
+        }
+        let rest = match object.get_mut("anyOf") {
+            Some(Value::Array(parts)) => {
+                parts.retain(|part| !is_null(part));
+                match &parts[..] {
+                    [Value::Object(only)] => Some(only.clone()),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        if let Some(only) = rest {
+            object.remove("anyOf");
+            for (key, value) in only {
+                object.entry(key).or_insert(value);
+            }
+        }
+        object.values_mut().for_each(without_null);
+    } else if let Value::Array(items) = schema {
+        items.iter_mut().for_each(without_null);
+    }
 }
 
 /// Leaves only the keys that a file must have as required ones.
@@ -58,7 +95,8 @@ fn relax(schema: &mut Value, name: &str) {
 
 /// Keys of actions that have a default, and the one-word forms of lists.
 fn steps(schema: &mut Value) {
-    const OPTIONAL: &[&str] = &["on", "probability", "call", "bits", "partitions", "rf", "config", "partition", "permanent", "min"];
+    const OPTIONAL: &[&str] =
+        &["on", "probability", "call", "bits", "partitions", "rf", "config", "partition", "permanent", "min"];
     const NEEDED: &[(&str, &str)] = &[("disk-slow", "by"), ("add-partitions", "partitions")];
     let Some(step) = schema.pointer_mut("/$defs/Step") else { return };
     let mut variants = Vec::new();
@@ -72,7 +110,10 @@ fn steps(schema: &mut Value) {
         });
         if action.ends_with("-mirror") && action != "create-mirror" && action != "delete-mirror" {
             if let Some(keys) = variant.get_mut("properties").and_then(Value::as_object_mut) {
-                keys.insert("topic".to_owned(), json!({ "type": "string", "description": "Instead of `topics`: the only one." }));
+                keys.insert(
+                    "topic".to_owned(),
+                    json!({ "type": "string", "description": "Instead of `topics`: the only one." }),
+                );
             }
         }
     }

@@ -75,12 +75,6 @@ impl<'t, 'i> Table<'t, 'i> {
         self.map.get(key)
     }
 
-    /// The keys that were asked for; `finish` compares with these.
-    #[cfg(test)]
-    pub(crate) fn known(&self) -> &[&'static str] {
-        &self.known
-    }
-
     /// Makes a key known without reading it.
     pub(crate) fn allow(&mut self, key: &'static str) {
         let _ = self.raw(key);
@@ -212,7 +206,8 @@ impl<'t, 'i> Table<'t, 'i> {
             ("missing-unit", format!("`{key}` in {} has no unit: {number}", self.what))
         };
         let units = Q::UNITS.join(", ");
-        let help = format!("write {} in quotes with its unit, such as `{key} = \"{}\"` (units: {units})", Q::WHAT, Q::EXAMPLE);
+        let help =
+            format!("write {} in quotes with its unit, such as `{key} = \"{}\"` (units: {units})", Q::WHAT, Q::EXAMPLE);
         cx.error(&value.span(), code, message, help);
     }
 
@@ -244,7 +239,8 @@ impl<'t, 'i> Table<'t, 'i> {
             Ok(chance) => Some(chance),
             Err(error) => {
                 let message = format!("`{key}` in {} is not a probability: {}", self.what, clip(&text, 40));
-                let help = "write a number from 0 to 1, such as 0.0001, or a text such as \"0.01 %\"; the finest step is 1e-9";
+                let help =
+                    "write a number from 0 to 1, such as 0.0001, or a text such as \"0.01 %\"; the finest step is 1e-9";
                 cx.error(&value.span(), unit_code(&error), message, help.to_owned());
                 None
             }
@@ -252,7 +248,12 @@ impl<'t, 'i> Table<'t, 'i> {
     }
 
     /// One of some words.
-    pub(crate) fn one_of<T: Copy>(&mut self, cx: &mut Cx<'_>, key: &'static str, named: &[(&'static str, T)]) -> Option<T> {
+    pub(crate) fn one_of<T: Copy>(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: &'static str,
+        named: &[(&'static str, T)],
+    ) -> Option<T> {
         let value = self.raw(key)?;
         let DeValue::String(text) = value.get_ref() else {
             let example = format!("\"{}\"", named.first().map_or("", |(name, _)| name));

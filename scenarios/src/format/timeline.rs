@@ -22,7 +22,8 @@ impl Build<'_> {
             match text("do").as_deref() {
                 Some("produce") => self.driven.extend(text("producer")),
                 Some("create-topic") => {
-                    let only = (self.stage.clusters.len() == 1).then(|| self.stage.clusters.keys().next().cloned()).flatten();
+                    let only =
+                        (self.stage.clusters.len() == 1).then(|| self.stage.clusters.keys().next().cloned()).flatten();
                     let Some((on, topic)) = text("on").or(only).zip(text("topic")) else { continue };
                     let number = |key: &str| {
                         let n = map.get(key)?.get_ref().as_integer()?;
@@ -38,7 +39,9 @@ impl Build<'_> {
                 }
                 Some("add-partitions") => {
                     let Some(DeValue::Integer(n)) = map.get("partitions").map(|v| v.get_ref()) else { continue };
-                    let Some((more, topic)) = u32::from_str_radix(n.as_str(), n.radix()).ok().zip(text("topic")) else { continue };
+                    let Some((more, topic)) = u32::from_str_radix(n.as_str(), n.radix()).ok().zip(text("topic")) else {
+                        continue;
+                    };
                     for ((_, name), fact) in &mut self.topics {
                         if *name == topic {
                             fact.partitions = fact.partitions.max(more.min(2_000_000));
@@ -55,7 +58,12 @@ impl Build<'_> {
         if items.len() > limits::STEPS {
             let span = root.key_span("timeline");
             let message = format!("{} steps are too many", items.len());
-            self.cx.error(&span, "too-many", message, format!("the limit is {}; use `every` or [chaos]", limits::STEPS));
+            self.cx.error(
+                &span,
+                "too-many",
+                message,
+                format!("the limit is {}; use `every` or [chaos]", limits::STEPS),
+            );
         }
         let mut named = std::collections::BTreeSet::new();
         for (n, item) in items.iter().take(limits::STEPS).enumerate() {
@@ -64,7 +72,12 @@ impl Build<'_> {
             }
             let DeValue::Table(map) = item.get_ref() else {
                 let message = format!("step {} of the timeline is a table, not {}", n + 1, kind_of(item.get_ref()));
-                self.cx.error(&item.span(), "wrong-type", message, "write `[[timeline]]` and its keys below it".to_owned());
+                self.cx.error(
+                    &item.span(),
+                    "wrong-type",
+                    message,
+                    "write `[[timeline]]` and its keys below it".to_owned(),
+                );
                 continue;
             };
             let mut t = Table::new(format!("step {} of the timeline", n + 1), item.span(), map);
@@ -78,7 +91,12 @@ impl Build<'_> {
         if total > limits::STEPS as u64 && items.len() <= limits::STEPS {
             let span = root.key_span("timeline");
             let message = format!("the steps repeat to {total} in all");
-            self.cx.error(&span, "too-many", message, format!("the limit is {}; raise `every`, or set `times`", limits::STEPS));
+            self.cx.error(
+                &span,
+                "too-many",
+                message,
+                format!("the limit is {}; raise `every`, or set `times`", limits::STEPS),
+            );
         }
     }
 
@@ -103,7 +121,9 @@ impl Build<'_> {
             let help = suggest(&at.value, "actions", Action::NAMES.iter().copied());
             self.cx.error(&at.span, "unknown-action", message, help);
             // The keys of an unknown action are unknown too: one problem is enough.
-            for key in ["node", "for", "restart_after", "between", "on", "topic", "partition", "link", "mirror", "by", "role"] {
+            for key in
+                ["node", "for", "restart_after", "between", "on", "topic", "partition", "link", "mirror", "by", "role"]
+            {
                 t.allow(key);
             }
             None
@@ -135,7 +155,12 @@ impl Build<'_> {
             if t.has(key) {
                 let span = t.key_span(key);
                 let message = format!("`{key}` without `when` in {}", t.what);
-                self.cx.error(&span, "conflict", message, "add a condition: `when = \"mirror(orders) == MIRRORING\"`".to_owned());
+                self.cx.error(
+                    &span,
+                    "conflict",
+                    message,
+                    "add a condition: `when = \"mirror(orders) == MIRRORING\"`".to_owned(),
+                );
             }
         }
         if !t.has("at") {
@@ -179,7 +204,8 @@ impl Build<'_> {
                 Ok(time) => Some(After::Time(time)),
                 Err(error) => {
                     let (message, _) = error.explain::<Time>(text);
-                    let help = "write a duration (\"2 s\"), batches (\"3 batches\") or records (\"100 records\")".to_owned();
+                    let help =
+                        "write a duration (\"2 s\"), batches (\"3 batches\") or records (\"100 records\")".to_owned();
                     self.cx.error(&at.span, "missing-unit", format!("`after`: {message}"), help);
                     return None;
                 }

@@ -12,7 +12,9 @@ impl Build<'_> {
     /// The action of that name; it exists.
     pub(crate) fn action(&mut self, name: &At<String>, t: &mut Table<'_, '_>) -> Option<Action> {
         match &*name.value {
-            "power-loss" | "kill" | "shutdown" | "wipe" | "start" | "restart" | "pause" | "resume" => self.process_action(name, t),
+            "power-loss" | "kill" | "shutdown" | "wipe" | "start" | "restart" | "pause" | "resume" => {
+                self.process_action(name, t)
+            }
             "partition" | "heal" | "reset-connections" | "duplicate" | "delay-messages" => self.network_action(name, t),
             "latency" | "loss" | "bandwidth" => self.link_action(name, t),
             "disk-full" | "disk-error" | "disk-stall" | "disk-slow" | "bit-rot" => self.disk_action(name, t),
@@ -132,7 +134,8 @@ impl Build<'_> {
         if one_way && !t.has("between") && !t.has("node") {
             let span = t.key_span("one_way");
             let message = "a partition in one direction needs its two sides".to_owned();
-            let help = "add `between`: what the first says does not reach the second; with `node`: it hears nothing".to_owned();
+            let help = "add `between`: what the first says does not reach the second; with `node`: it hears nothing"
+                .to_owned();
             self.cx.error(&span, "conflict", message, help);
         }
         Some(Action::Partition { between, node, role, one_way, lasting })
@@ -206,7 +209,9 @@ impl Build<'_> {
             let topic = self.required(t, "topic", "\"orders\"");
             let bits = t.count32(&mut self.cx, "bits", 1..=1_000).unwrap_or(1);
             let cluster = match &node {
-                Some(NodeRef::Broker(cluster, _) | NodeRef::Brokers(cluster) | NodeRef::Leader(cluster, ..)) => Some(cluster.clone()),
+                Some(NodeRef::Broker(cluster, _) | NodeRef::Brokers(cluster) | NodeRef::Leader(cluster, ..)) => {
+                    Some(cluster.clone())
+                }
                 _ => None,
             };
             let fact = topic.as_ref().zip(cluster.as_deref()).and_then(|(at, cluster)| self.topic(cluster, at));
@@ -354,17 +359,22 @@ impl Build<'_> {
                 return Some(node);
             }
             let message = format!("`{}` cannot lead the topic", clip(&at.value, 60));
-            let help = format!("name a broker of its cluster, such as \"{}/broker-1\"", here.unwrap_or_else(|| "east".to_owned()));
+            let help = format!(
+                "name a broker of its cluster, such as \"{}/broker-1\"",
+                here.unwrap_or_else(|| "east".to_owned())
+            );
             self.cx.error(&at.span, "conflict", message, help);
             None
         });
         let preferred = t.boolean(&mut self.cx, "preferred").unwrap_or(false);
         let unclean = t.boolean(&mut self.cx, "unclean").unwrap_or(false);
         let pick = t.count32(&mut self.cx, "pick", 0..=1_000);
-        let written: Vec<&str> = ["to", "preferred", "unclean", "pick"].into_iter().filter(|k| t.key_is_written(k)).collect();
+        let written: Vec<&str> =
+            ["to", "preferred", "unclean", "pick"].into_iter().filter(|k| t.key_is_written(k)).collect();
         if written.len() != 1 {
             let message = format!("{} does not say who becomes leader, or says it twice", t.what);
-            let help = "write one of `to = \"east/broker-2\"`, `preferred = true`, `unclean = true`, or `pick = 0` (the n-th \
+            let help =
+                "write one of `to = \"east/broker-2\"`, `preferred = true`, `unclean = true`, or `pick = 0` (the n-th \
                         other in-sync replica)";
             self.cx.error(&t.span, "conflict", message, help.to_owned());
             return None;
@@ -480,7 +490,11 @@ impl Build<'_> {
         if name.value != "produce" {
             let example = format!("\"{}\"", self.stage.producers.keys().next().map_or("shop", String::as_str));
             let client = self.required(t, "client", &example).and_then(|at| self.client(&at))?;
-            return Some(if name.value == "start-client" { Action::StartClient { client } } else { Action::StopClient { client } });
+            return Some(if name.value == "start-client" {
+                Action::StartClient { client }
+            } else {
+                Action::StopClient { client }
+            });
         }
         let example = format!("\"{}\"", self.stage.producers.keys().next().map_or("shop", String::as_str));
         let producer = self.required(t, "producer", &example).and_then(|at| self.producer(&at));

@@ -24,7 +24,8 @@ impl Build<'_> {
             return true;
         }
         let message = format!("`{}` cannot be the name of {what}", clip(&at.value, 60));
-        let help = "a name has 1 to 64 letters, digits, `-`, `_` and `.`, begins with a letter or digit, and is not `clients`";
+        let help =
+            "a name has 1 to 64 letters, digits, `-`, `_` and `.`, begins with a letter or digit, and is not `clients`";
         self.cx.error(&at.span, "bad-name", message, help.to_owned());
         false
     }
@@ -68,7 +69,12 @@ impl Build<'_> {
             total += u64::from(cluster.brokers);
             if total > u64::from(limits::BROKERS) && total - u64::from(cluster.brokers) <= u64::from(limits::BROKERS) {
                 let message = format!("{total} brokers in all are too many");
-                self.cx.error(&span, "too-many", message, format!("the limit over all clusters is {}", limits::BROKERS));
+                self.cx.error(
+                    &span,
+                    "too-many",
+                    message,
+                    format!("the limit over all clusters is {}", limits::BROKERS),
+                );
             }
             self.stage.clusters.insert(name.value, cluster);
             t.finish(&mut self.cx);
@@ -113,7 +119,13 @@ impl Build<'_> {
     }
 
     /// A number of replicas, which must find brokers.
-    pub(crate) fn replicas(&mut self, t: &mut Table<'_, '_>, key: &'static str, brokers: u32, cluster: &str) -> Option<u32> {
+    pub(crate) fn replicas(
+        &mut self,
+        t: &mut Table<'_, '_>,
+        key: &'static str,
+        brokers: u32,
+        cluster: &str,
+    ) -> Option<u32> {
         let at = t.count(&mut self.cx, key, 1..=u64::from(limits::BROKERS))?;
         match u32::try_from(at.value) {
             Ok(n) if n <= brokers => Some(n),
@@ -159,7 +171,8 @@ impl Build<'_> {
             }
             if let DeValue::Table(_) = value.get_ref() {
                 let message = format!("`{}` in {what} is a table, not a value", clip(&key.value, 60));
-                let help = "a config key with points stands in quotes: `config = { \"min.insync.replicas\" = 2 }`".to_owned();
+                let help =
+                    "a config key with points stands in quotes: `config = { \"min.insync.replicas\" = 2 }`".to_owned();
                 self.cx.error(&key.span, "unquoted-key", message, help);
                 return None;
             }
@@ -250,7 +263,12 @@ impl Build<'_> {
         let [a, b] = &texts[..] else {
             let span = t.key_span("between");
             let message = format!("`between` in {} names {} sites", t.what, texts.len());
-            self.cx.error(&span, "wrong-count", message, "a link has two: `between = [\"dc-east\", \"dc-west\"]`".to_owned());
+            self.cx.error(
+                &span,
+                "wrong-count",
+                message,
+                "a link has two: `between = [\"dc-east\", \"dc-west\"]`".to_owned(),
+            );
             return None;
         };
         let (a, b) = (self.site(a), self.site(b));
@@ -263,7 +281,12 @@ impl Build<'_> {
         let mut toward = BTreeMap::new();
         for (site, value) in inner.entries() {
             let DeValue::Table(map) = value.get_ref() else {
-                let message = format!("`{}` in {} is a table, not {}", clip(&site.value, 60), inner.what, kind_of(value.get_ref()));
+                let message = format!(
+                    "`{}` in {} is a table, not {}",
+                    clip(&site.value, 60),
+                    inner.what,
+                    kind_of(value.get_ref())
+                );
                 self.cx.error(&value.span(), "wrong-type", message, "write it as `{ latency = \"60 ms\" }`".to_owned());
                 continue;
             };
@@ -315,8 +338,10 @@ impl Build<'_> {
 
     fn read_topic(&mut self, t: &mut Table<'_, '_>, named: At<String>) -> Option<Topic> {
         let on = self.on(t, "on");
-        let (brokers, default_rf) =
-            on.as_ref().and_then(|on| self.stage.clusters.get(on)).map_or((limits::BROKERS, 1), |c| (c.brokers, c.default_rf));
+        let (brokers, default_rf) = on
+            .as_ref()
+            .and_then(|on| self.stage.clusters.get(on))
+            .map_or((limits::BROKERS, 1), |c| (c.brokers, c.default_rf));
         let partitions = t.count32(&mut self.cx, "partitions", 1..=2_000_000).unwrap_or(1);
         let rf = self.replicas(t, "rf", brokers, on.as_deref().unwrap_or("")).unwrap_or(default_rf);
         let count = t.count32(&mut self.cx, "count", 1..=2_000_000);
@@ -335,7 +360,10 @@ impl Build<'_> {
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let fits = (1..=limits::NAME_BYTES).contains(&at.value.len()) && at.value != "." && at.value != "..";
         let (message, help) = if !fits || !at.value.chars().all(good) {
-            ("cannot be the name of a topic", "Kafka takes 1 to 249 letters, digits, `.`, `_` and `-`, but not `.` or `..`")
+            (
+                "cannot be the name of a topic",
+                "Kafka takes 1 to 249 letters, digits, `.`, `_` and `-`, but not `.` or `..`",
+            )
         } else if INTERNAL.contains(&&*at.value) {
             ("is an internal topic", "the cluster creates it by itself; configure it through the cluster's `config`")
         } else {
@@ -375,7 +403,12 @@ impl Build<'_> {
         if on == source {
             let message = format!("mirror `{}` mirrors cluster `{on}` to itself", clip(&name.value, 60));
             let span = t.raw("source").map_or_else(|| name.span.clone(), Spanned::span);
-            self.cx.error(&span, "self-mirror", message, "`on` is the destination, `source` another cluster".to_owned());
+            self.cx.error(
+                &span,
+                "self-mirror",
+                message,
+                "`on` is the destination, `source` another cluster".to_owned(),
+            );
             return None;
         }
         let site = |name: &str| self.stage.clusters.get(name).map(|c| c.site.clone()).unwrap_or_default();
@@ -405,7 +438,12 @@ impl Build<'_> {
         for at in &patterns {
             if at.value.is_empty() || at.value.len() > limits::NAME_BYTES {
                 let message = format!("`{}` in `{key}` is neither a topic name nor a pattern", clip(&at.value, 60));
-                self.cx.error(&at.span, "bad-name", message, "write a name, or a pattern such as \"orders-.*\"".to_owned());
+                self.cx.error(
+                    &at.span,
+                    "bad-name",
+                    message,
+                    "write a name, or a pattern such as \"orders-.*\"".to_owned(),
+                );
             }
         }
         patterns
@@ -440,7 +478,8 @@ impl Build<'_> {
             total = total.saturating_add(replicas);
             if total > limits::REPLICAS {
                 let span = if t.has("partitions") { t.key_span("partitions") } else { t.span.clone() };
-                let message = format!("{total} replicas in all are too many: {replicas} of them for topic `{}`", topic.name);
+                let message =
+                    format!("{total} replicas in all are too many: {replicas} of them for topic `{}`", topic.name);
                 let help = format!(
                     "partitions x replicas over all topics, mirrored ones counted on both sides, is at most {}; lower \
                      `partitions`, `rf` or `count`",

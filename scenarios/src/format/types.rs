@@ -40,11 +40,8 @@ pub enum Profile {
 
 impl Profile {
     /// All, by name.
-    pub const NAMED: &'static [(&'static str, Self)] = &[
-        ("corrected", Self::Corrected),
-        ("prototype", Self::Prototype),
-        ("prototype-july", Self::PrototypeJuly),
-    ];
+    pub const NAMED: &'static [(&'static str, Self)] =
+        &[("corrected", Self::Corrected), ("prototype", Self::Prototype), ("prototype-july", Self::PrototypeJuly)];
     /// Its name in files and on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {

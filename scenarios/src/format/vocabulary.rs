@@ -222,7 +222,11 @@ const STAMP: ValueKind = ValueKind::Choice(&["CreateTime", "LogAppendTime"]);
 /// Topic keys: Kafka's, and those of spec 9.3.
 const TOPIC_KEYS: &[KeyRow] = &[
     ("cleanup.policy", POLICY, &[]),
-    ("compression.type", ValueKind::Choice(&["producer", "none", "uncompressed", "gzip", "snappy", "lz4", "zstd"]), &[]),
+    (
+        "compression.type",
+        ValueKind::Choice(&["producer", "none", "uncompressed", "gzip", "snappy", "lz4", "zstd"]),
+        &[],
+    ),
     ("delete.retention.ms", MS, &[]),
     ("file.delete.delay.ms", MS, &[]),
     ("flush.messages", ValueKind::Int { min: 1, max: i64::MAX }, &[]),
@@ -254,7 +258,11 @@ const BROKER_KEYS: &[KeyRow] = &[
     ("auto.leader.rebalance.enable", ValueKind::Bool, &[]),
     ("broker.heartbeat.interval.ms", MS_INT, &[]),
     ("broker.session.timeout.ms", MS_INT, &[]),
-    ("compression.type", ValueKind::Choice(&["producer", "none", "uncompressed", "gzip", "snappy", "lz4", "zstd"]), &[]),
+    (
+        "compression.type",
+        ValueKind::Choice(&["producer", "none", "uncompressed", "gzip", "snappy", "lz4", "zstd"]),
+        &[],
+    ),
     ("connections.max.idle.ms", MS, &[]),
     ("controlled.shutdown.enable", ValueKind::Bool, &[]),
     ("controlled.shutdown.max.retries", FROM_ZERO, &[]),

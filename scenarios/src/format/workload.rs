@@ -145,7 +145,14 @@ impl Build<'_> {
         }
     }
 
-    fn check_idempotence(&mut self, t: &mut Table<'_, '_>, acks: Acks, idempotent: bool, in_flight: u32, transactions: bool) {
+    fn check_idempotence(
+        &mut self,
+        t: &mut Table<'_, '_>,
+        acks: Acks,
+        idempotent: bool,
+        in_flight: u32,
+        transactions: bool,
+    ) {
         let span = t.key_span("idempotent");
         if idempotent && acks != Acks::All {
             let message = format!("an idempotent producer needs acks `all`, in {}", t.what);

@@ -151,7 +151,13 @@ fn drawn(kind: ChaosKind, strike: Strike, targets: &Targets, stage: &Stage, seed
         ChaosKind::LatencySpike => {
             let (name, _) = link()?;
             let base = stage.links.get(name)?.both.latency;
-            once(Action::Latency { link: name.clone(), latency: base.plus(extra()), jitter: None, toward: None, lasting })
+            once(Action::Latency {
+                link: name.clone(),
+                latency: base.plus(extra()),
+                jitter: None,
+                toward: None,
+                lasting,
+            })
         }
         ChaosKind::Loss => {
             let loss = Chance(u32::try_from(below(seed, "chaos.loss", n, 100_000_000)).unwrap_or(0) + 1);

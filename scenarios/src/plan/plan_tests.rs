@@ -23,7 +23,8 @@ const EVERYTHING: &str = include_str!("everything.toml");
 
 fn round_trip(plan: &Plan, scenario: &Scenario) {
     let text = plan.to_toml().unwrap();
-    let again = Plan::parse("plan.toml", &text, scenario.vocabulary()).unwrap_or_else(|e| panic!("{}\n{text}", e.render(false)));
+    let again = Plan::parse("plan.toml", &text, scenario.vocabulary())
+        .unwrap_or_else(|e| panic!("{}\n{text}", e.render(false)));
     assert_eq!(*plan, again);
     assert_eq!(text, again.to_toml().unwrap());
 }
@@ -42,7 +43,10 @@ fn every_example_becomes_a_plan_that_reads_back() {
 fn everything_has_every_action() {
     let scenario = Scenario::parse("everything.toml", EVERYTHING).unwrap_or_else(|e| panic!("{}", e.render(false)));
     for name in Action::NAMES {
-        assert!(scenario.stage.timeline.iter().any(|s| s.action.name() == *name), "{name} is missing in everything.toml");
+        assert!(
+            scenario.stage.timeline.iter().any(|s| s.action.name() == *name),
+            "{name} is missing in everything.toml"
+        );
     }
 }
 
@@ -81,7 +85,11 @@ fn no_more_brokers_are_down_than_the_budget_allows() {
         for step in &plan.stage.timeline {
             let falls = matches!(
                 step.action,
-                Action::Kill { .. } | Action::PowerLoss { .. } | Action::Pause { .. } | Action::DiskStall { .. } | Action::Partition { .. }
+                Action::Kill { .. }
+                    | Action::PowerLoss { .. }
+                    | Action::Pause { .. }
+                    | Action::DiskStall { .. }
+                    | Action::Partition { .. }
             );
             let Trigger::At { at, .. } = step.trigger else { panic!("chaos has instants") };
             if falls {
@@ -111,8 +119,16 @@ fn nodes_and_clients_have_names_in_order() {
     let scenario = Scenario::parse("tour.toml", include_str!("../../tour.toml")).unwrap();
     let plan = Plan::resolve(&scenario, 7, &Overrides::default());
     let names: Vec<_> = plan.nodes().into_iter().map(|n| n.name).collect();
-    let expected =
-        ["east/controller-1", "east/broker-1", "east/broker-2", "east/broker-3", "west/controller-1", "west/broker-1", "west/broker-2", "west/broker-3"];
+    let expected = [
+        "east/controller-1",
+        "east/broker-1",
+        "east/broker-2",
+        "east/broker-3",
+        "west/controller-1",
+        "west/broker-1",
+        "west/broker-2",
+        "west/broker-3",
+    ];
     assert_eq!(names, expected);
     assert_eq!(plan.clients().len(), 2);
     assert_eq!(plan.expand_topic("west", "orders"), ["orders"]);
