@@ -183,7 +183,7 @@ macro_rules! textual {
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
                 json_schema!({
                     "type": "string",
-                    "description": concat!("with its unit, such as ", stringify!($name)),
+                    "description": format!("{} with its unit, such as {}", <$name as Quantity>::WHAT, <$name as Quantity>::EXAMPLE),
                     "pattern": $pattern,
                     "examples": [<$name as Quantity>::EXAMPLE],
                 })

@@ -18,7 +18,7 @@ fn durations_are_exact_and_need_a_unit() {
     assert_eq!(Time::read("1.s"), Err(UnitError::NotANumber));
     assert_eq!(Time::read("NaN s"), Err(UnitError::NotANumber));
     assert_eq!(Time::read("5 sec"), Err(UnitError::Unknown { unit: "sec".into(), nearest: None }));
-    assert_eq!(Time::read("5 mn"), Err(UnitError::Unknown { unit: "mn".into(), nearest: Some("min") }));
+    assert_eq!(Time::read("5 mins"), Err(UnitError::Unknown { unit: "mins".into(), nearest: Some("min") }));
 }
 
 #[test]

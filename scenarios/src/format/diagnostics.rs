@@ -18,7 +18,7 @@ pub const PROBLEMS_SHOWN: usize = 20;
 /// Problems counted beyond those kept before reading stops.
 const HOPELESS: usize = 200;
 
-/// Bytes of one line that are shown around a place.
+/// Bytes of one line that are shown before a place, and after its start.
 const WIDTH: usize = 160;
 
 /// Whose fault a problem is.
@@ -63,6 +63,8 @@ pub struct Excerpt {
     text: String,
     first_line: usize,
     span: Range<usize>,
+    /// How many characters of the place's line are left out before the excerpt.
+    cut: usize,
 }
 
 impl Excerpt {
@@ -75,7 +77,7 @@ impl Excerpt {
         let column = text[line_start..start].chars().count() + 1;
         let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
         // The place, with some of its line before it, then the lines beside it.
-        let from = if start - line_start > WIDTH / 2 { floor(text, start - WIDTH / 2) } else { line_start };
+        let from = if start - line_start > WIDTH { floor(text, start - WIDTH) } else { line_start };
         let to = if line_end - start > WIDTH { floor(text, start + WIDTH) } else { line_end };
         let mut excerpt = String::new();
         let mut first_line = line;
@@ -101,7 +103,9 @@ impl Excerpt {
                 excerpt.push_str(&text[line_end..after_end]);
             }
         }
-        Self { file: Arc::clone(&source.name), line, column, text: excerpt, first_line, span }
+        // The sign for what is left out takes the place of one character.
+        let cut = text[line_start..from].chars().count().saturating_sub(1);
+        Self { file: Arc::clone(&source.name), line, column, text: excerpt, first_line, span, cut }
     }
 }
 
@@ -123,12 +127,14 @@ impl SourceCode for Excerpt {
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
         let inner = self.text.read_span(span, before, after)?;
         let line = inner.line() + self.first_line - 1;
+        let column =
+            if line + 1 == self.line && inner.column() > 0 { inner.column() + self.cut } else { inner.column() };
         Ok(Box::new(MietteSpanContents::new_named(
             self.file.to_string(),
             inner.data(),
             *inner.span(),
             line,
-            inner.column(),
+            column,
             inner.line_count(),
         )))
     }

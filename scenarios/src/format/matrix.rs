@@ -18,6 +18,9 @@ pub struct Axis {
     pub values: Vec<String>,
 }
 
+/// A problem with a row, and its place.
+pub(crate) type Misplaced = Box<(Range<usize>, Problem)>;
+
 /// An axis with what is needed to put a value in.
 pub(crate) struct RawAxis<'i> {
     pub(crate) axis: Axis,
@@ -105,11 +108,7 @@ fn path(cx: &mut Cx<'_>, key: &At<String>) -> Option<Vec<String>> {
 }
 
 /// Puts one value of each axis in; `row` counts in mixed radix, the last axis fastest. Returns the row's label.
-pub(crate) fn apply<'i>(
-    root: &mut DeTable<'i>,
-    axes: &[RawAxis<'i>],
-    row: usize,
-) -> Result<String, (Range<usize>, Problem)> {
+pub(crate) fn apply<'i>(root: &mut DeTable<'i>, axes: &[RawAxis<'i>], row: usize) -> Result<String, Misplaced> {
     let mut picked = Vec::with_capacity(axes.len());
     let mut rest = row;
     for axis in axes.iter().rev() {
@@ -130,17 +129,22 @@ pub(crate) fn put<'i>(
     root: &mut DeTable<'i>,
     axis: &RawAxis<'i>,
     value: &Spanned<DeValue<'i>>,
-) -> Result<(), (Range<usize>, Problem)> {
+) -> Result<(), Misplaced> {
     use super::diagnostics::Fault;
     let missing = |step: &str| {
         let message = format!("the matrix names `{}`, but there is no `{}`", clip(&axis.axis.path, 80), clip(step, 60));
-        let help = "each table on the path must be in the file; only the last key may be missing".to_owned();
-        (axis.span.clone(), Problem::new(Fault::File, "bad-path", message).help(help))
+        let help =
+            "each table on the path must be in the file; only the last key and `config` may be missing".to_owned();
+        Box::new((axis.span.clone(), Problem::new(Fault::File, "bad-path", message).help(help)))
     };
     let Some((last, tables)) = axis.steps.split_last() else { return Ok(()) };
     let mut table = root;
     let mut steps = tables.iter();
     while let Some(step) = steps.next() {
+        if step == "config" && !table.contains_key("config") {
+            let key = Spanned::new(axis.span.clone(), std::borrow::Cow::Borrowed("config"));
+            table.insert(key, Spanned::new(axis.span.clone(), DeValue::Table(DeTable::new())));
+        }
         let inner = table.get_mut(step.as_str()).ok_or_else(|| missing(step))?;
         table = match inner.get_mut() {
             DeValue::Table(inner) => inner,

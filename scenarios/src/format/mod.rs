@@ -201,10 +201,11 @@ fn read_rows(
     if axes.is_empty() {
         return Ok(vec![(String::new(), scenario)]);
     }
-    let check = |row: Result<DeTable<'_>, (std::ops::Range<usize>, Problem)>| {
+    let check = |row: Result<DeTable<'_>, matrix::Misplaced>| {
         let mut problems = Problems::sharing(name, &text);
         match row {
-            Err((span, problem)) => {
+            Err(misplaced) => {
+                let (span, problem) = *misplaced;
                 problems.add(&span, problem);
                 Err(refused(problems))
             }

@@ -44,7 +44,41 @@ pub fn schema() -> Value {
         }
     }
     steps(&mut schema);
+    without_null(&mut schema);
     schema
+}
+
+/// TOML has no null: a key that may be left out is just not required.
+fn without_null(schema: &mut Value) {
+    let is_null = |part: &Value| *part == json!("null") || *part == json!({ "type": "null" });
+    if let Value::Object(object) = schema {
+        if let Some(Value::Array(types)) = object.get_mut("type") {
+            types.retain(|part| !is_null(part));
+            if let [only] = &types[..] {
+                let only = only.clone();
+                object.insert("type".to_owned(), only);
+            }
+        }
+        let rest = match object.get_mut("anyOf") {
+            Some(Value::Array(parts)) => {
+                parts.retain(|part| !is_null(part));
+                match &parts[..] {
+                    [Value::Object(only)] => Some(only.clone()),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        if let Some(only) = rest {
+            object.remove("anyOf");
+            for (key, value) in only {
+                object.entry(key).or_insert(value);
+            }
+        }
+        object.values_mut().for_each(without_null);
+    } else if let Value::Array(items) = schema {
+        items.iter_mut().for_each(without_null);
+    }
 }
 
 /// Leaves only the keys that a file must have as required ones.

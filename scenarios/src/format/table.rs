@@ -75,12 +75,6 @@ impl<'t, 'i> Table<'t, 'i> {
         self.map.get(key)
     }
 
-    /// The keys that were asked for; `finish` compares with these.
-    #[cfg(test)]
-    pub(crate) fn known(&self) -> &[&'static str] {
-        &self.known
-    }
-
     /// Makes a key known without reading it.
     pub(crate) fn allow(&mut self, key: &'static str) {
         let _ = self.raw(key);
