@@ -1,10 +1,10 @@
 //! From the wire to a process: the handshake, arrivals, and what a host does with a packet that nobody waits for.
 
 use super::connection::EndState;
-use super::draw::{draw, Concern};
 use super::flow::{Item, Parcel};
 use super::lifecycle::Host;
 use super::{NetEvent, NetOut, Network, What};
+use crate::rng::Concern;
 use mirrorlab_model::ids::Nanos;
 use mirrorlab_model::ports::{CloseReason, Input};
 
@@ -14,7 +14,7 @@ impl Network {
         let conn = &self.slab.conns[slot as usize];
         let flow = &conn.flows[0];
         let spec = &self.links[flow.link as usize].spec;
-        let bits = draw(flow.key, Concern::Handshake, u64::from(conn.attempts) << 1);
+        let bits = self.laws.seed.draw(Concern::NetConnect, flow.key, u64::from(conn.attempts) << 1);
         let at = now + spec.latency + Nanos(spec.jitter.delay(bits));
         out.events.push((at, NetEvent { slot, stamp: conn.stamp, what: What::Syn }));
     }
@@ -25,7 +25,7 @@ impl Network {
         if conn.ends[0].state != EndState::Opening {
             return;
         }
-        let deadline = conn.began + self.tcp.connect_timeout;
+        let deadline = conn.began + self.laws.tcp.connect_timeout;
         if now >= deadline {
             return self.tell_locally(now, slot, 1, Parcel::ConnectTimeout, out);
         }
@@ -33,13 +33,13 @@ impl Network {
             return; // answered already; the answer is on its way
         }
         let flow = &conn.flows[0];
-        let bits = draw(flow.key, Concern::Handshake, (u64::from(conn.attempts) << 1) | 1);
+        let bits = self.laws.seed.draw(Concern::NetConnect, flow.key, (u64::from(conn.attempts) << 1) | 1);
         let lost = self.links[flow.link as usize].spec.loss.hits(bits);
         let host = self.nodes.get(usize::from(conn.ends[1].node.0)).and_then(Option::as_ref).map(|node| node.host);
         let answer = match host {
             _ if lost || flow.cut || flow.silent => None,
             Some(Host::Up) => Some(Parcel::Opened),
-            Some(Host::Paused) if self.tcp.accept_while_paused => Some(Parcel::Opened),
+            Some(Host::Paused) if self.laws.tcp.accept_while_paused => Some(Parcel::Opened),
             Some(Host::Vacant) => Some(Parcel::Refused),
             _ => None,
         };
@@ -50,7 +50,7 @@ impl Network {
             }
             conn.attempts = conn.attempts.saturating_add(1);
             // The retransmission leaves after 1, 3, 7 … seconds and takes as long as this one did.
-            let wait = self.tcp.syn_rto.0.saturating_mul(1 << (conn.attempts - 1).min(16));
+            let wait = self.laws.tcp.syn_rto.0.saturating_mul(1 << (conn.attempts - 1).min(16));
             let at = (now + Nanos(wait)).min(deadline);
             out.events.push((at, NetEvent { slot, stamp: conn.stamp, what: What::Syn }));
             return;

@@ -13,9 +13,10 @@
 //! Acknowledgements cost no bandwidth and no event: their arrival is computed when a burst leaves and looked at when the
 //! sender wants to know. They do not arrive while the way back is cut.
 
-use super::draw::{draw, Concern};
 use super::link::{packets, Link, SEGMENT};
-use super::topology::Tcp;
+use super::topology::{Jitter, Tcp};
+use super::Laws;
+use crate::rng::Concern;
 use mirrorlab_model::ids::Nanos;
 use mirrorlab_model::wire::messages::Message;
 use std::collections::VecDeque;
@@ -101,7 +102,9 @@ pub(super) struct Flow {
     pub deliver_at: Nanos,
     pub pump_at: Nanos,
     pub stalled_since: Nanos,
+    /// Names the stream of its draws: connection and direction.
     pub key: u64,
+    /// Bursts sent.
     pub ordinal: u64,
     pub link: u32,
     /// 0: not stalled. Else which retransmission is next.
@@ -233,7 +236,7 @@ impl Flow {
     }
 
     /// Puts up to `budget` bytes on the link, as far as the window allows.
-    pub fn transmit(&mut self, now: Nanos, mut budget: u32, link: &mut Link, back: Nanos, tcp: &Tcp) -> Sent {
+    pub fn transmit(&mut self, now: Nanos, mut budget: u32, link: &mut Link, back: Nanos, laws: &Laws) -> Sent {
         loop {
             let Some(item) = self.queue.get_mut(self.launched as usize) else { return Sent::Everything };
             if budget == 0 {
@@ -248,11 +251,13 @@ impl Flow {
             let ordinal = self.ordinal;
             self.ordinal += 1;
             let mut arrival = departed + link.spec.latency;
-            arrival.0 += link.spec.jitter.delay(draw(self.key, Concern::Jitter, ordinal));
+            if link.spec.jitter != Jitter::None {
+                arrival.0 += link.spec.jitter.delay(laws.seed.draw(Concern::NetLatency, self.key, ordinal));
+            }
             let loss = link.spec.loss;
             if !loss.is_never() {
                 let pace = Pace { round_trip: link.spec.latency + back, in_flight: self.in_flight };
-                let hit = lose(self.key, ordinal, take, link, tcp, pace);
+                let hit = lose(self.key, ordinal, take, link, laws, pace);
                 arrival = arrival + hit.delay;
                 if let Some(congestion) = hit.congestion {
                     self.threshold = (self.in_flight / 2).max(2 * SEGMENT);
@@ -329,10 +334,11 @@ struct Loss {
 
 /// Whether one of the packets of a burst is lost, and what that costs. The window shrinks when the burst leaves, not a
 /// round trip later when a real sender would learn of it.
-fn lose(key: u64, ordinal: u64, bytes: u32, link: &mut Link, tcp: &Tcp, pace: Pace) -> Loss {
+fn lose(key: u64, ordinal: u64, bytes: u32, link: &mut Link, laws: &Laws, pace: Pace) -> Loss {
     let count = packets(bytes);
     let chance = link.spec.loss;
-    let bits = draw(key, Concern::Loss, ordinal);
+    let mut draws = laws.seed.stream(Concern::NetLoss, key, ordinal);
+    let bits = draws.next();
     if (bits >> 32) < chance.all_miss(count) {
         return Loss { delay: Nanos::ZERO, congestion: None };
     }
@@ -342,14 +348,14 @@ fn lose(key: u64, ordinal: u64, bytes: u32, link: &mut Link, tcp: &Tcp, pace: Pa
         let half = (pace.in_flight / 2).max(2 * SEGMENT);
         return Loss { delay: pace.round_trip, congestion: Some(half) };
     }
-    let mut wait = rto(tcp, pace.round_trip);
+    let mut wait = rto(&laws.tcp, pace.round_trip);
     let mut delay = wait;
-    for attempt in 0..8 {
-        if !chance.hits(draw(key, Concern::Retransmission, (ordinal << 3) | attempt)) {
+    for _ in 0..8 {
+        if !chance.hits(draws.next()) {
             break;
         }
         link.counters.drops += 1;
-        wait = Nanos((wait.0 * 2).min(tcp.rto_max.0.max(wait.0)));
+        wait = Nanos((wait.0 * 2).min(laws.tcp.rto_max.0.max(wait.0)));
         delay = delay + wait;
     }
     Loss { delay, congestion: Some(SEGMENT) }

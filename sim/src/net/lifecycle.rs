@@ -13,6 +13,8 @@ use mirrorlab_model::ids::{Nanos, NodeId};
 pub enum Down {
     /// The process dies, or exits; its kernel lives and resets its connections. What had left the host still arrives.
     Killed,
+    /// The process ends in order: its kernel sends what is left to send, then an orderly end.
+    Exited,
     /// The host loses power: silence. Peers learn nothing before their own time-outs, or by a reset once the host is back
     /// and they send.
     PowerLoss,
@@ -53,8 +55,8 @@ impl Network {
         let Some(Some(state)) = self.nodes.get_mut(usize::from(node.0)) else { return };
         let before = state.host;
         let after = match how {
-            Down::Killed if matches!(before, Host::Dark) => return, // nothing lives there
-            Down::Killed => Host::Vacant,
+            Down::Killed | Down::Exited if matches!(before, Host::Dark) => return, // nothing lives there
+            Down::Killed | Down::Exited => Host::Vacant,
             Down::PowerLoss => Host::Dark,
             Down::Paused | Down::Frozen if matches!(before, Host::Vacant | Host::Dark) => return,
             Down::Paused => Host::Paused,
@@ -73,7 +75,7 @@ impl Network {
         for slot in slots {
             self.refresh(slot);
             match after {
-                Host::Vacant => self.orphan(now, slot, node, out),
+                Host::Vacant => self.orphan(now, slot, node, how, out),
                 Host::Dark => self.vanish(now, slot, node, out),
                 Host::Paused | Host::Frozen | Host::Up => {}
             }
@@ -174,8 +176,9 @@ impl Network {
         }
     }
 
-    /// The process at one end died and its kernel lives: the other end is reset behind what has left already.
-    fn orphan(&mut self, now: Nanos, slot: u32, node: NodeId, out: &mut NetOut) {
+    /// The process at one end ended and its kernel lives: the other end is reset behind what has left already, or closed
+    /// behind all that was sent.
+    fn orphan(&mut self, now: Nanos, slot: u32, node: NodeId, how: Down, out: &mut NetOut) {
         let conn = &mut self.slab.conns[slot as usize];
         let end = usize::from(conn.ends[0].node != node);
         let before = conn.ends[end].state;
@@ -193,10 +196,13 @@ impl Network {
         incoming.clear(&mut self.links[incoming.link as usize]);
         let outgoing = &mut conn.flows[end];
         let link = &mut self.links[outgoing.link as usize];
-        outgoing.drop_unsent(link);
+        let parcel = if how == Down::Exited { Parcel::Fin } else { Parcel::Reset };
+        if how != Down::Exited {
+            outgoing.drop_unsent(link);
+        }
         outgoing.gated = false;
         outgoing.ended = true;
-        outgoing.push(Item { parcel: Parcel::Reset, due: Nanos::ZERO, bytes: 0 }, link);
+        outgoing.push(Item { parcel, due: Nanos::ZERO, bytes: 0 }, link);
         self.pump(now, slot, end, out);
     }
 

@@ -16,7 +16,6 @@
 
 mod arrive;
 mod connection;
-mod draw;
 mod fault;
 mod flow;
 mod lifecycle;
@@ -32,8 +31,8 @@ pub use lifecycle::Down;
 pub use link::LinkCounters;
 pub use topology::{Chance, Jitter, LinkSpec, NodeSpec, Role, SiteIx, Tcp, Topology};
 
+use crate::rng::{join, Concern, Seed};
 use connection::{EndState, Slab};
-use draw::{draw, flow_key, Concern};
 use flow::{Item, Parcel};
 use lifecycle::{Host, Node};
 use link::Link;
@@ -73,7 +72,7 @@ pub struct NetOut {
     pub inputs: Vec<(NodeId, Input)>,
 }
 
-/// A message of a connection or a link that is being looked at by a test or a report.
+/// The state of one connection, for tests and reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ConnView {
     /// Messages on their way or held back, from the opener and from the accepting end.
@@ -84,11 +83,17 @@ pub struct ConnView {
     pub stalled: [bool; 2],
 }
 
+/// What is the same for all connections.
+#[derive(Clone, Copy, Debug)]
+struct Laws {
+    tcp: Tcp,
+    seed: Seed,
+}
+
 /// The network of a world.
 #[derive(Clone, Debug)]
 pub struct Network {
-    seed: u64,
-    tcp: Tcp,
+    laws: Laws,
     sites: u16,
     inside: Vec<LinkSpec>,
     /// By site pair, then one per node (its port inside its site).
@@ -115,8 +120,7 @@ impl Network {
             }
         }
         let mut network = Self {
-            seed,
-            tcp: topology.tcp,
+            laws: Laws { tcp: topology.tcp, seed: Seed(seed) },
             sites,
             inside: topology.sites.clone(),
             links,
@@ -169,8 +173,8 @@ impl Network {
         }
         let state = &mut self.slab.conns[slot as usize];
         for (direction, &link) in links.iter().enumerate() {
-            let window = self.links[link as usize].spec.window.unwrap_or(self.tcp.window);
-            state.flows[direction].renew(flow_key(self.seed, conn.0, direction), link, window, &self.tcp);
+            let window = self.links[link as usize].spec.window.unwrap_or(self.laws.tcp.window);
+            state.flows[direction].renew(join(conn.0, direction as u64), link, window, &self.laws.tcp);
         }
         state.flows[0].gated = true;
         state.flows[0]
@@ -227,7 +231,9 @@ impl Network {
         // The place in the stream of messages names the draw: burst ordinals would move with the bandwidth.
         let ordinal = u64::from(message.correlation) << 1 | u64::from(message.body.is_request());
         match matching {
-            Some(rule) if rule.chance.hits(draw(flow.key, Concern::Perturb, ordinal)) => (rule.extra, rule.duplicate),
+            Some(rule) if rule.chance.hits(self.laws.seed.draw(Concern::NetFault, flow.key, ordinal)) => {
+                (rule.extra, rule.duplicate)
+            }
             _ => (Nanos::ZERO, false),
         }
     }
@@ -293,7 +299,7 @@ impl Network {
         let direction = usize::from(state.ends[0].node == to);
         let flow = &mut state.flows[direction];
         flow.window = bytes.max(link::SEGMENT);
-        let initial = self.tcp.initial_segments.max(1).saturating_mul(link::SEGMENT);
+        let initial = self.laws.tcp.initial_segments.max(1).saturating_mul(link::SEGMENT);
         flow.congestion = flow.congestion.max(initial).min(flow.window);
     }
 

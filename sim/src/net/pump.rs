@@ -19,9 +19,9 @@ impl Network {
             return;
         }
         let link = &mut self.links[ahead];
-        let timeout = rto(&self.tcp, link.spec.latency + back);
+        let timeout = rto(&self.laws.tcp, link.spec.latency + back);
         flow.reclaim(now);
-        flow.decay(now, timeout, &self.tcp);
+        flow.decay(now, timeout, &self.laws.tcp);
         if flow.acks == Acks::Lost {
             let overdue = timeout.since(link.spec.latency + back);
             if flow.flight.front().is_some_and(|flight| flight.ack_due + overdue <= now) {
@@ -29,7 +29,7 @@ impl Network {
             }
         }
         if link.open(now) {
-            let sent = flow.transmit(now, link.turn, link, back, &self.tcp);
+            let sent = flow.transmit(now, link.turn, link, back, &self.laws);
             self.after_turn(now, slot, direction, sent, out);
         } else {
             flow.waiting = true;
@@ -66,7 +66,7 @@ impl Network {
                     Acks::WindowShut => return, // the resumed process opens it
                     Acks::Lost => {
                         let trip = self.links[ahead].spec.latency + self.links[behind].spec.latency;
-                        oldest.ack_due + rto(&self.tcp, trip).since(trip)
+                        oldest.ack_due + rto(&self.laws.tcp, trip).since(trip)
                     }
                 };
                 self.arm_pump(at.max(now), slot, direction, out);
@@ -107,7 +107,7 @@ impl Network {
             let back = self.links[back].spec.latency;
             let link = &mut self.links[at as usize];
             flow.reclaim(now);
-            let sent = flow.transmit(now, link.turn, link, back, &self.tcp);
+            let sent = flow.transmit(now, link.turn, link, back, &self.laws);
             self.after_turn(now, next.slot, direction, sent, out);
         }
         let link = &mut self.links[at as usize];
@@ -122,7 +122,7 @@ impl Network {
         let [ahead, behind] = [conn.flows[direction].link as usize, conn.flows[1 - direction].link as usize];
         let trip = self.links[ahead].spec.latency + self.links[behind].spec.latency;
         let handshake = conn.ends[0].state == EndState::Opening;
-        let (stamp, deadline) = (conn.stamp, conn.began + self.tcp.connect_timeout);
+        let (stamp, deadline) = (conn.stamp, conn.began + self.laws.tcp.connect_timeout);
         let flow = &mut conn.flows[direction];
         if flow.gone {
             self.links[ahead].counters.drops += u64::from(flow.launched);
@@ -131,7 +131,7 @@ impl Network {
         flow.go_back(&mut self.links[ahead]);
         flow.retry = 1;
         flow.stalled_since = now;
-        let mut wait = if handshake { self.tcp.syn_rto.max(trip) } else { rto(&self.tcp, trip) };
+        let mut wait = if handshake { self.laws.tcp.syn_rto.max(trip) } else { rto(&self.laws.tcp, trip) };
         let sent = now.since(self.links[ahead].spec.latency);
         let mut at = sent + wait;
         while at <= now {
@@ -167,16 +167,17 @@ impl Network {
         }
         let stalled = now.since(flow.stalled_since);
         let known = conn.ends[direction].state.is_known();
-        let limit = if known { self.tcp.user_timeout } else { Some(self.tcp.orphan_timeout) };
+        let limit = if known { self.laws.tcp.user_timeout } else { Some(self.laws.tcp.orphan_timeout) };
         if limit.is_some_and(|limit| stalled >= limit) {
             return self.give_up(now, slot, direction, out);
         }
         flow.retry = flow.retry.saturating_add(1);
         let [ahead, behind] = [flow.link as usize, conn.flows[1 - direction].link as usize];
         let trip = self.links[ahead].spec.latency + self.links[behind].spec.latency;
-        let first = if conn.ends[0].state == EndState::Opening { self.tcp.syn_rto } else { rto(&self.tcp, trip) };
+        let first =
+            if conn.ends[0].state == EndState::Opening { self.laws.tcp.syn_rto } else { rto(&self.laws.tcp, trip) };
         let doublings = u32::from(conn.flows[direction].retry - 1).min(16);
-        let mut wait = Nanos((first.0 << doublings).min(self.tcp.rto_max.0.max(first.0)));
+        let mut wait = Nanos((first.0 << doublings).min(self.laws.tcp.rto_max.0.max(first.0)));
         if let Some(limit) = limit {
             wait = wait.min(limit.since(stalled)).max(Nanos(1));
         }

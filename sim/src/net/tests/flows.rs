@@ -153,7 +153,7 @@ fn a_retransmission_in_a_burst_is_fast_and_at_its_end_waits_for_the_timer() {
 #[test]
 fn draws_have_the_shape_they_are_named_for() {
     let mean = |jitter: Jitter| {
-        let draws = (0..100_000).map(|n| jitter.delay(draw(flow_key(9, 9, 0), Concern::Jitter, n)));
+        let draws = (0..100_000).map(|n| jitter.delay(Seed(9).draw(Concern::NetLatency, 9, n)));
         let most = draws.clone().max().unwrap();
         assert!(most <= jitter.most());
         draws.sum::<u64>() / 100_000

@@ -104,6 +104,20 @@ fn a_kill_resets_the_peers_behind_what_had_left() {
 }
 
 #[test]
+fn an_exit_in_order_lets_everything_arrive() {
+    let mut rig = Rig::wan();
+    let conn = rig.connected(A, B);
+    for number in [3, 5, 7] {
+        rig.send(conn, B, 100_000, number);
+    }
+    rig.down(B, Down::Exited);
+    rig.pass(Nanos::from_secs(5));
+    let got: Vec<Got> = rig.got(A).into_iter().map(|row| row.1).collect();
+    assert_eq!(got, [Got::Message(3), Got::Message(5), Got::Message(7), Got::Closed(Closed)]);
+    assert_eq!(rig.net.connections(), 0);
+}
+
+#[test]
 fn power_loss_is_silence_until_the_peer_speaks_to_the_next_incarnation() {
     let mut rig = Rig::wan();
     let conn = rig.connected(A, B);
@@ -150,6 +164,24 @@ fn a_power_loss_takes_what_had_not_left_and_lets_arrive_what_had() {
     assert_eq!(rig.net.connections(), 1, "B knows nothing");
     rig.close(conn, B);
     assert_eq!(rig.net.connections(), 0);
+}
+
+#[test]
+fn a_dead_kernel_sends_nothing_again() {
+    let mut rig = Rig::wan();
+    let conn = rig.connected(A, B);
+    rig.send(conn, A, 100, 2);
+    rig.pass(ms(1));
+    rig.down(A, Down::PowerLoss);
+    rig.fault(1, Fault::Cut(Cut::between(Who::Node(A), Who::Node(B))));
+    rig.up(A, 2);
+    rig.pass(ms(100)); // the packet meets the cut
+    rig.heal(1);
+    rig.pass(Nanos::from_secs(60));
+    assert!(rig.log.is_empty());
+    rig.send(conn, B, 100, 3);
+    rig.pass(Nanos::from_secs(1));
+    assert_eq!(rig.got(B).iter().map(|row| row.1).collect::<Vec<_>>(), [Got::Closed(Reset)]);
 }
 
 #[test]

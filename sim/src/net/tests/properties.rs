@@ -39,7 +39,13 @@ fn traffic() -> impl Strategy<Value = Step> {
 }
 
 fn trouble() -> impl Strategy<Value = Step> {
-    let how = prop_oneof![Just(Down::Killed), Just(Down::PowerLoss), Just(Down::Paused), Just(Down::Frozen)];
+    let how = prop_oneof![
+        Just(Down::Killed),
+        Just(Down::Exited),
+        Just(Down::PowerLoss),
+        Just(Down::Paused),
+        Just(Down::Frozen)
+    ];
     let only = prop_oneof![Just(Only::Everything), Just(Only::Wan), Just(Only::InterCluster)];
     prop_oneof![
         1 => (any::<usize>(), any::<bool>()).prop_map(|(conn, by_opener)| Step::Close { conn, by_opener }),
@@ -213,8 +219,7 @@ proptest! {
             play.rig.heal(id);
         }
         for node in 0..3 {
-            play.incarnations[node] += 1;
-            play.rig.up(NODES[node], play.incarnations[node]);
+            play.step(Step::Restart(node));
         }
         play.rig.pass(Nanos::from_secs(20_000));
         play.check()?;
@@ -235,7 +240,7 @@ proptest! {
         let mut play = Play::new(link, seed);
         for step in steps {
             match step {
-                Step::Down(_, Down::Killed | Down::PowerLoss) | Step::Restart(_) | Step::Close { .. } => {}
+                Step::Down(_, Down::Killed | Down::Exited | Down::PowerLoss) | Step::Restart(_) | Step::Close { .. } => {}
                 step => play.step(step),
             }
         }
