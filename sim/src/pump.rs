@@ -62,6 +62,7 @@ impl Drive for World {
 
 /// Takes events up to and including `until`, or until the driven breaks off.
 pub async fn pump<D: Drive>(driven: &mut D, until: Nanos) -> ControlFlow<D::Break> {
+    #[expect(clippy::disallowed_methods, reason = "madsim's virtual clock, which stands in for the system's")]
     let (began, from) = (madsim::time::Instant::now(), driven.now());
     loop {
         let Some(next) = driven.next_time().filter(|t| *t <= until) else { return ControlFlow::Continue(()) };

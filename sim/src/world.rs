@@ -302,6 +302,10 @@ impl World {
                 n.disk.power_loss(&mut self.store, &crate::disk::CrashRules::default());
                 crate::net::Down::PowerLoss
             }
+            LastStop::Clean => {
+                n.disk.kill(&mut self.store);
+                crate::net::Down::Exited
+            }
             LastStop::Wiped => {
                 n.disk.kill(&mut self.store);
                 n.disk.wipe(&mut self.store);
