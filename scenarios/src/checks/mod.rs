@@ -1,47 +1,62 @@
-//! Stub until the checks land.
-use crate::setup::Setup;
-use mirrorlab_reports::record::Violation;
-use mirrorlab_sim::world::World;
-/// Options.
-#[derive(Clone, Debug, Default)]
-pub struct Options;
-/// Left.
-#[derive(Clone, Debug, Default)]
-pub struct Liveness {
-    /// V.
-    pub violations: Vec<Violation>,
-    /// E.
-    pub excuses: Vec<String>,
-}
-/// Suite.
-#[derive(Debug, Default)]
-pub struct Suite;
-impl Suite {
-    /// New.
-    pub fn new(_: &Setup, _: Options) -> Self {
-        Self
-    }
-    /// Step.
-    pub fn on_step(&mut self, _: &World, _: &Setup) -> &[Violation] {
-        &[]
-    }
-    /// End.
-    pub fn at_end(&mut self, _: &World, _: &Setup) -> Vec<Violation> {
-        Vec::new()
-    }
-    /// Live.
-    pub fn liveness(&mut self, _: &World, _: &Setup) -> Liveness {
-        Liveness::default()
-    }
-}
-/// Info.
-pub struct CheckInfo {
-    /// id
-    pub id: &'static str,
-    /// n
-    pub name: &'static str,
-    /// s
-    pub statement: &'static str,
-}
-/// Table.
-pub const CHECKS: &[CheckInfo] = &[];
+//! What must hold: one property per file, named by its id in the catalogue of invariants, its statement in the file's head.
+//!
+//! Read in this order: [`table`] (all of them), [`sight`] (what a check may see), [`logs`] (how logs compare), [`ghost`] (what
+//! all checks share), [`core`](self::core) (which event goes to which check), then the properties; [`excuses`] is the closed
+//! list of what explains a loss or a delay.
+
+pub mod core;
+pub mod cx;
+pub mod excuses;
+pub mod ghost;
+mod l01_decided;
+mod l02_everywhere;
+mod l03_registered;
+mod l04_leaders;
+mod l05_in_sync;
+mod l06_watermark;
+mod l08_mirrored;
+mod l11_retried;
+mod l13_consumers;
+mod l14_metadata;
+mod l19_time;
+pub mod liveness;
+pub mod logs;
+pub mod ranges;
+pub mod report;
+pub mod roster;
+mod s01_valid_log;
+mod s02_log_matching;
+mod s03_leader_completeness;
+mod s04_candidate_completeness;
+mod s05_quorum_superset;
+mod s06_no_global_loss;
+mod s07_watermarks;
+mod s08_repeatable_read;
+mod s09_epochs;
+mod s10_one_writer;
+mod s11_no_zombie_ack;
+mod s12_membership;
+mod s13_metadata;
+mod s14_unclean_exclusion;
+mod s15_recovery;
+mod s16_idempotence;
+mod s17_producer_table;
+mod s21_log_start;
+mod s22_visible_ends;
+mod s30_mirror_equality;
+mod s31_origin;
+mod s32_read_only;
+mod s33_fence_at_stop;
+mod s34_epoch_floor;
+mod s46_topics;
+pub mod sight;
+pub mod suite;
+pub mod table;
+pub mod world_sight;
+
+pub use self::core::{Core, Liveness, Options};
+pub use suite::Suite;
+pub use table::{explain, CheckInfo, CHECKS};
+
+#[cfg(test)]
+mod tests;

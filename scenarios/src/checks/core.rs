@@ -1,0 +1,541 @@
+//! Which event goes to which check: one static match by kind, nothing is broadcast (measured.md, 7). A step that traced
+//! nothing costs one comparison.
+
+use super::cx::Cx;
+use super::ghost::{self, ClusterGhost, Ghost, PartitionGhost, Stop};
+use super::liveness::Look;
+use super::report::{At, Report};
+use super::roster::{slot_of, Part, Place, Roster};
+use super::sight::{LogSight, Sight};
+use super::{
+    l01_decided, l02_everywhere, l03_registered, l04_leaders, l05_in_sync, l06_watermark, l08_mirrored, l11_retried,
+    l13_consumers, l14_metadata, l19_time, s01_valid_log, s02_log_matching, s03_leader_completeness,
+    s04_candidate_completeness, s05_quorum_superset, s06_no_global_loss, s07_watermarks, s08_repeatable_read,
+    s09_epochs, s10_one_writer, s11_no_zombie_ack, s12_membership, s13_metadata, s14_unclean_exclusion, s15_recovery,
+    s16_idempotence, s17_producer_table, s21_log_start, s22_visible_ends, s30_mirror_equality, s31_origin,
+    s32_read_only, s33_fence_at_stop, s34_epoch_floor, s46_topics,
+};
+use mirrorlab_model::ids::{LeaderEpoch, NodeId, Offset, PartitionIx, TopicIx};
+use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent};
+use mirrorlab_reports::record::Violation;
+
+/// What may be set.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Checks that are not reported.
+    pub muted: Vec<&'static str>,
+}
+
+/// What liveness comes to.
+#[derive(Clone, Debug, Default)]
+pub struct Liveness {
+    /// What is not so yet, without an excuse.
+    pub violations: Vec<Violation>,
+    /// Excuses, one line each.
+    pub excuses: Vec<String>,
+}
+
+/// All checks of one run, over whatever can be looked at.
+#[derive(Debug, Default)]
+pub struct Core {
+    /// Who is who.
+    pub roster: Roster,
+    /// What is known.
+    pub ghost: Ghost,
+    report: Report,
+    violations: Vec<Violation>,
+    acked: Vec<u64>,
+}
+
+impl Core {
+    /// Checks for a cast.
+    #[must_use]
+    pub fn new(roster: Roster, options: Options) -> Self {
+        let report = Report::without(options.muted);
+        let clusters = roster.clusters.iter().map(|_| ClusterGhost::default()).collect();
+        Self { roster, ghost: Ghost { clusters }, report, ..Self::default() }
+    }
+
+    /// Looks at what the last step traced. Returns what it broke, all of it.
+    pub fn on_step<S: Sight>(&mut self, sight: &S) -> &[Violation] {
+        if sight.trace().is_empty() && self.report.is_clean() {
+            return &[];
+        }
+        self.observe(sight);
+        self.settled(sight)
+    }
+
+    /// Looks at what the last step traced; [`Core::settled`] tells what it broke.
+    pub fn observe<S: Sight>(&mut self, sight: &S) {
+        for event in sight.trace() {
+            self.on_event(sight, event);
+        }
+    }
+
+    /// What was broken since the last call.
+    pub fn settled<S: Sight>(&mut self, sight: &S) -> &[Violation] {
+        self.violations.clear();
+        self.settle(sight)
+    }
+
+    fn settle<S: Sight>(&mut self, sight: &S) -> &[Violation] {
+        if !self.report.is_clean() {
+            self.report.take(sight, &self.roster, &mut self.violations);
+        }
+        &self.violations
+    }
+
+    /// Excuses used so far, one line each.
+    #[must_use]
+    pub fn excuses(&self) -> Vec<String> {
+        lines(&self.report)
+    }
+
+    /// Records acknowledged with acks=all or less, by producer number.
+    #[must_use]
+    pub fn acked_by(&self, producer: u32) -> u64 {
+        self.acked.get(producer as usize).copied().unwrap_or(0)
+    }
+
+    /// A process is about to be stopped from outside: notes what its disk promises to keep.
+    pub fn before_stop<S: Sight>(&mut self, sight: &S, node: NodeId) {
+        let Some(Place { cluster, part: Part::Broker(slot) }) = self.roster.place(node) else { return };
+        let Some(c) = self.ghost.clusters.get_mut(usize::from(cluster)) else { return };
+        for ix in sight.hosted(node) {
+            if let Some(replica) = sight.replica(node, ix) {
+                c.promised.insert((slot, ix), replica.log.recovery_point());
+            }
+        }
+    }
+
+    /// A process ended. `broken`: its own assertion that failed, if that was it.
+    pub fn on_stop<S: Sight>(&mut self, sight: &S, node: NodeId, stop: Stop, broken: Option<&'static str>) {
+        let Some(Place { cluster, part }) = self.roster.place(node) else { return };
+        if let Some(what) = broken {
+            let at = At { cluster, partition: None, node: Some(node), now: sight.now(), step: sight.step() };
+            self.report.broken("S0", at, "a process that goes on", what);
+        }
+        let (Part::Broker(slot), Some(c)) = (part, self.ghost.clusters.get_mut(usize::from(cluster))) else { return };
+        c.broker(slot).stop = Some(stop);
+        c.broker(slot).applied = (0, 0);
+        let lossy = matches!(stop, Stop::Lossy | Stop::Wiped);
+        for (ix, g) in c.partitions.iter_mut().enumerate() {
+            let Some(at) = g.position(slot) else { continue };
+            if lossy {
+                g.members[at].set_lossy(true);
+                // What was committed has to be known before its last holders are gone.
+                ghost::extend_chain(g, sight, &self.roster, cluster, PartitionIx(ix as u32));
+            }
+            if stop == Stop::Wiped {
+                let slot = g.members[at].slot;
+                g.members[at] = ghost::wiped(slot);
+            }
+            if let Some(more) = g.more.as_mut() {
+                more.fetchers.retain(|f| f.0 != node);
+            }
+        }
+    }
+
+    // ------------------------------------------------------------------------------------------------------------ events
+
+    fn on_event<S: Sight>(&mut self, sight: &S, event: &TraceEvent) {
+        let Some(place) = self.roster.place(event.node) else { return };
+        let Self { roster, ghost, report, acked, .. } = self;
+        let Some(c) = ghost.clusters.get_mut(usize::from(place.cluster)) else { return };
+        let slot = if let Part::Broker(slot) = place.part { slot } else { u16::MAX };
+        let at = At {
+            cluster: place.cluster,
+            partition: None,
+            node: Some(event.node),
+            now: sight.now(),
+            step: sight.step(),
+        };
+        let mut cx = Cx { sight, roster, report, at, slot };
+        match event.trace {
+            Trace::Appended { partition, origin, base, next, epoch, leader_epoch, .. } => {
+                cx.at.partition = Some(partition);
+                let g = c.partition(partition);
+                let Some(own) = seated(&cx, g) else { return };
+                let m = g.members[own];
+                s01_valid_log::appended(&mut cx, m, origin, base, next);
+                s09_epochs::appended(&mut cx, m, epoch);
+                if origin != Origin::Replication {
+                    s10_one_writer::writes(&mut cx, g, leader_epoch);
+                    if g.mirrored || origin == Origin::Mirror {
+                        mirror_appended(&mut cx, g, origin, epoch, leader_epoch);
+                    }
+                }
+                let m = &mut g.members[own];
+                m.set_end(next);
+                m.epoch = epoch;
+            }
+            Trace::HighWatermarkMoved { partition, from, to, leader } => {
+                cx.at.partition = Some(partition);
+                let g = c.partition(partition);
+                let Some(own) = seated(&cx, g) else { return };
+                s07_watermarks::moved(&mut cx, g, own, from, to, leader);
+                g.members[own].hw = to;
+                if leader && to > g.true_hw && (to <= g.floor || s05_quorum_superset::watermark(&mut cx, g, own, to)) {
+                    g.true_hw = to;
+                }
+            }
+            Trace::FollowerPosition { partition, follower, position } => {
+                cx.at.partition = Some(partition);
+                let stop = c.brokers.get(usize::from(slot_of(follower))).and_then(|b| b.stop);
+                s05_quorum_superset::position(&mut cx, c.partition(partition), follower, position, stop);
+            }
+            Trace::Acked { partition, producer, first, count, base, acks } => {
+                let at = producer as usize;
+                if acked.len() <= at {
+                    acked.resize(at + 1, 0);
+                }
+                acked[at] += u64::from(count);
+                if base != Offset::UNKNOWN && acks != 0 {
+                    cx.at.partition = Some(partition);
+                    let g = c.partition(partition);
+                    s16_idempotence::acked(&mut cx, g, base, producer, first, count);
+                    if acks == -1 {
+                        s11_no_zombie_ack::acked(&mut cx, g, base, base.plus(i64::from(count)));
+                    }
+                }
+            }
+            Trace::Read { partition, base, next, hash, .. } => {
+                cx.at.partition = Some(partition);
+                s08_repeatable_read::read(&mut cx, c.partition(partition), base, next, hash);
+            }
+            Trace::ToldEnd { partition, client, end } => {
+                cx.at.partition = Some(partition);
+                s22_visible_ends::told(&mut cx, c, client, end);
+            }
+            Trace::MetadataApplied { end, hash } => s13_metadata::applied(&mut cx, c, end, hash),
+            Trace::MetadataCommitted { end, hash } => s13_metadata::committed(&mut cx, c, end, hash),
+            Trace::Mirrored { .. } | Trace::MirrorFetcherAdded { .. } | Trace::MirrorFetcherRemoved { .. } => {
+                on_mirror(&mut cx, ghost, &event.trace);
+            }
+            Trace::MirrorStateChanged { partition, to, .. } => {
+                let g = c.partition(partition);
+                g.mirrored = true;
+                g.more().mirror = to;
+            }
+            other => on_rare(&mut cx, c, &other),
+        }
+    }
+}
+
+/// The position of the node's replica among the partition's members.
+#[inline]
+fn seated<S: Sight>(cx: &Cx<'_, S>, g: &mut PartitionGhost) -> Option<usize> {
+    match g.position(cx.slot) {
+        Some(at) => Some(at),
+        None => seat(cx, g),
+    }
+}
+
+#[cold]
+fn seat<S: Sight>(cx: &Cx<'_, S>, g: &mut PartitionGhost) -> Option<usize> {
+    ghost::seat(g, cx.sight, cx.at.cluster, cx.at.node, cx.partition());
+    g.position(cx.slot)
+}
+
+/// A leader of a partition that has to do with a mirror appended.
+fn mirror_appended<S: Sight>(
+    cx: &mut Cx<'_, S>,
+    g: &mut PartitionGhost,
+    origin: Origin,
+    epoch: LeaderEpoch,
+    local: LeaderEpoch,
+) {
+    g.mirrored = true;
+    s32_read_only::appended(cx, g, origin);
+    s34_epoch_floor::appended(cx, g, origin, epoch, local);
+    if origin == Origin::Mirror {
+        g.more().mirrored_epoch = epoch;
+    }
+}
+
+fn on_mirror<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, trace: &Trace) {
+    let node = cx.at.node.unwrap_or_default();
+    let own = usize::from(cx.at.cluster);
+    match *trace {
+        Trace::Mirrored { partition, source, source_partition, base, next, source_hw, .. } => {
+            cx.at.partition = Some(partition);
+            let cluster = cx.roster.place(source).map(|p| p.cluster);
+            let truth = cluster.and_then(|c| ghost.clusters.get(usize::from(c))).and_then(|c| {
+                let origin = c.partitions.get(source_partition.0 as usize)?;
+                Some((origin.true_hw, origin.lineage > 0))
+            });
+            s31_origin::mirrored(cx, source, next, source_hw, truth);
+            let g = ghost.clusters[own].partition(partition);
+            s33_fence_at_stop::mirrored(cx, g, source);
+            s30_mirror_equality::mirrored(cx, source, source_partition, base, next);
+            let from = cluster.map(|c| (c, source_partition));
+            if let Some((cluster, there)) = from.filter(|_| g.more().source != from) {
+                g.more().source = from;
+                s46_topics::mirrored(cx, cluster, there);
+            }
+        }
+        Trace::MirrorFetcherAdded { partition, source, .. } => {
+            cx.at.partition = Some(partition);
+            let g = ghost.clusters[own].partition(partition);
+            g.mirrored = true;
+            s10_one_writer::fetches(cx, g);
+            let fetchers = &mut g.more().fetchers;
+            fetchers.retain(|f| f.0 != node);
+            fetchers.push((node, source));
+        }
+        Trace::MirrorFetcherRemoved { partition, source } => {
+            let g = ghost.clusters[own].partition(partition);
+            g.more().fetchers.retain(|f| *f != (node, source));
+        }
+        _ => {}
+    }
+}
+
+/// Events that come with elections, cuts, restarts and membership.
+fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
+    match *trace {
+        Trace::Truncated { partition, to, cause, .. } => {
+            cx.at.partition = Some(partition);
+            truncated(cx, c.partition(partition), to, cause);
+        }
+        Trace::LogStartMoved { partition, to } => {
+            cx.at.partition = Some(partition);
+            let g = c.partition(partition);
+            let Some(own) = seated(cx, g) else { return };
+            s21_log_start::moved(cx, g, g.members[own], to);
+            let m = &mut g.members[own];
+            m.start = to;
+            m.set_end(m.end.max(to));
+            if g.lead.slot == cx.slot {
+                g.floor = g.floor.max(to);
+            }
+        }
+        Trace::LogRecovered { partition, start, end, clean } => {
+            cx.at.partition = Some(partition);
+            let promised = c.promised.remove(&(cx.slot, partition));
+            let stop = c.broker(cx.slot).stop;
+            recovered(cx, c.partition(partition), (start, end), clean, stop, promised);
+        }
+        Trace::BecameLeader { partition, epoch, .. } => {
+            cx.at.partition = Some(partition);
+            became_leader(cx, c.partition(partition), epoch);
+        }
+        Trace::IsrProposed { partition, isr, .. } => {
+            let g = c.partition(partition);
+            if g.lead.slot == cx.slot {
+                g.lead.proposed = isr;
+            }
+        }
+        Trace::IsrCommitted { partition, isr, partition_epoch } => {
+            cx.at.partition = Some(partition);
+            let g = c.partition(partition);
+            s05_quorum_superset::committed(cx, g, isr, partition_epoch);
+            if g.lead.slot == cx.slot {
+                (g.lead.isr, g.lead.proposed) = (isr, isr);
+            }
+        }
+        Trace::Elected { partition, epoch, kind, .. } => {
+            let g = c.partition(partition);
+            if kind == ElectionKind::Unclean {
+                g.unclean = epoch;
+            }
+        }
+        Trace::PartitionChanged { .. } => partition_changed(cx, c, trace),
+        Trace::BrokerFenced { broker, fenced } => c.broker(slot_of(broker)).fenced = fenced,
+        Trace::Registered { clean: false, .. } => {
+            for ix in 0..c.partitions.len() {
+                cx.at.partition = Some(PartitionIx(ix as u32));
+                s14_unclean_exclusion::registered(cx, &c.partitions[ix]);
+            }
+        }
+        Trace::ReplicaRemoved { partition } => {
+            let slot = cx.slot;
+            if let Some((_, m)) = c.partition(partition).member(slot) {
+                *m = ghost::wiped(slot);
+                m.set_lossy(false);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn truncated<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: Offset, cause: CutCause) {
+    let Some(own) = seated(cx, g) else { return };
+    let leads = g.lead.slot == cx.slot && cause != CutCause::Divergence;
+    let orders = matches!(cause, CutCause::MirrorDivergence | CutCause::Alignment | CutCause::OutOfRange);
+    if leads && orders && g.mirrored {
+        s06_no_global_loss::mirror_cut(cx, g, to, cause);
+    } else {
+        s04_candidate_completeness::truncated(cx, g, own, to, cause);
+    }
+    let epoch = cx.replica(cx.slot).map_or(LeaderEpoch::NONE, |r| super::logs::epoch_before(r.log, to));
+    let m = &mut g.members[own];
+    m.set_end(to);
+    m.epoch = epoch;
+    s09_epochs::table(cx, cx.slot);
+    s17_producer_table::table(cx, cx.slot);
+}
+
+fn recovered<S: Sight>(
+    cx: &mut Cx<'_, S>,
+    g: &mut PartitionGhost,
+    (start, end): (Offset, Offset),
+    clean: bool,
+    stop: Option<Stop>,
+    promised: Option<Offset>,
+) {
+    let Some(own) = seated(cx, g) else { return };
+    s15_recovery::recovered(cx, g.members[own], stop, promised, end, clean);
+    let log = cx.replica(cx.slot).map(|r| r.log);
+    let m = &mut g.members[own];
+    m.set_end(end);
+    m.start = m.start.max(start);
+    m.hw = log.map_or(start, |l| l.high_watermark());
+    m.epoch = log.map_or(LeaderEpoch::NONE, |l| super::logs::epoch_before(l, end));
+    s01_valid_log::bytes(cx, cx.slot, start);
+    s09_epochs::table(cx, cx.slot);
+    s17_producer_table::table(cx, cx.slot);
+}
+
+fn became_leader<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, epoch: LeaderEpoch) {
+    ghost::seat(g, cx.sight, cx.at.cluster, cx.at.node, cx.partition());
+    s10_one_writer::writes(cx, g, epoch);
+    s03_leader_completeness::became_leader(cx, g, epoch);
+    if epoch >= g.leader_epoch && epoch >= g.lead.epoch {
+        let bits = cx.at.node.and_then(|n| cx.sight.leader(n, cx.partition())).map_or(g.isr, |l| l.isr);
+        g.lead = ghost::Lead { slot: cx.slot, epoch, isr: bits, proposed: bits };
+        s04_candidate_completeness::candidates(cx, g);
+    }
+    s02_log_matching::around(cx, g, cx.slot);
+    s09_epochs::table(cx, cx.slot);
+    ghost::extend_chain(g, cx.sight, cx.roster, cx.at.cluster, cx.partition());
+}
+
+fn partition_changed<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
+    let Trace::PartitionChanged { partition, leader, epoch, partition_epoch, isr, elr } = *trace else { return };
+    cx.at.partition = Some(partition);
+    c.partition(partition);
+    let ClusterGhost { partitions, brokers, .. } = c;
+    let g = &mut partitions[partition.0 as usize];
+    let before = g.isr;
+    if partition_epoch <= g.partition_epoch {
+        return; // told again by a controller that came back
+    }
+    let fenced = |slot: u16| brokers.get(usize::from(slot)).is_some_and(|b| b.fenced);
+    let created = g.members.is_empty();
+    if let Some(image) = cx.sight.image(cx.at.cluster) {
+        g.seat(image, partition);
+    }
+    let change = s12_membership::Change { leader, epoch, isr, elr };
+    // A new partition's first ISR is as its creator wanted it.
+    s12_membership::changed(cx, g, change, if created { isr } else { before }, fenced);
+    (g.leader, g.leader_epoch, g.partition_epoch) = (leader, epoch, partition_epoch);
+    (g.isr, g.elr) = (isr, elr);
+    if !created {
+        s14_unclean_exclusion::entered(cx, g, before, isr);
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------------- sweeps
+
+impl Core {
+    /// A quiet point: sweeps all partitions. `settled`: every fault ended and everything had the time to converge.
+    pub fn at_quiet<S: Sight>(&mut self, sight: &S, settled: bool) -> Vec<Violation> {
+        self.violations.clear();
+        for cluster in 0..self.ghost.clusters.len() {
+            for ix in 0..self.ghost.clusters[cluster].partitions.len() {
+                self.sweep(sight, cluster as u8, PartitionIx(ix as u32), settled);
+            }
+            let topics = sight.image(cluster as u8).map_or(0, |i| i.next_topic().0);
+            let at = At { cluster: cluster as u8, partition: None, node: None, now: sight.now(), step: sight.step() };
+            let mut cx = Cx { sight, roster: &self.roster, report: &mut self.report, at, slot: u16::MAX };
+            for topic in 0..topics {
+                // Growth follows with the topic sync: asked of a settled world only.
+                s46_topics::quiet(&mut cx, TopicIx(topic), settled);
+            }
+        }
+        self.settle(sight).to_vec()
+    }
+
+    fn sweep<S: Sight>(&mut self, sight: &S, cluster: u8, ix: PartitionIx, settled: bool) {
+        if sight.image(cluster).is_some_and(|i| i.partition(ix).is_none()) {
+            return; // its topic was deleted
+        }
+        let Self { roster, ghost, report, .. } = self;
+        let at = At { cluster, partition: Some(ix), node: None, now: sight.now(), step: sight.step() };
+        let mut cx = Cx { sight, roster, report, at, slot: u16::MAX };
+        let g = &mut ghost.clusters[usize::from(cluster)].partitions[ix.0 as usize];
+        ghost::seat(g, sight, cluster, None, ix);
+        ghost::extend_chain(g, sight, cx.roster, cluster, ix);
+        s04_candidate_completeness::candidates(&mut cx, g);
+        let leader = slot_of(g.leader);
+        let walked = g.more.as_ref().map_or(Offset::ZERO, |m| m.walked);
+        s01_valid_log::bytes(&mut cx, leader, walked);
+        s02_log_matching::around(&mut cx, g, leader);
+        s16_idempotence::sequences(&mut cx, g);
+        for at in 0..g.members.len() {
+            let slot = g.members[at].slot;
+            s07_watermarks::replica(&mut cx, slot);
+            s09_epochs::table(&mut cx, slot);
+            s17_producer_table::table(&mut cx, slot);
+        }
+        if settled && ghost.clusters[usize::from(cluster)].partitions[ix.0 as usize].mirrored {
+            let g = &ghost.clusters[usize::from(cluster)].partitions[ix.0 as usize];
+            s30_mirror_equality::quiet(&mut cx, ghost, g);
+        }
+    }
+
+    /// The end of a run that converged: everything once more, and nothing acknowledged is lost.
+    pub fn at_end<S: Sight>(&mut self, sight: &S) -> Vec<Violation> {
+        let mut all = self.at_quiet(sight, true);
+        self.violations.clear();
+        for cluster in 0..self.ghost.clusters.len() {
+            for ix in 0..self.ghost.clusters[cluster].partitions.len() {
+                let partition = PartitionIx(ix as u32);
+                if sight.image(cluster as u8).is_some_and(|i| i.partition(partition).is_none()) {
+                    continue;
+                }
+                let at = At {
+                    cluster: cluster as u8,
+                    partition: Some(partition),
+                    node: None,
+                    now: sight.now(),
+                    step: sight.step(),
+                };
+                let mut cx = Cx { sight, roster: &self.roster, report: &mut self.report, at, slot: u16::MAX };
+                s06_no_global_loss::at_end(&mut cx, &self.ghost.clusters[cluster].partitions[ix]);
+            }
+        }
+        all.extend_from_slice(self.settle(sight));
+        all
+    }
+
+    /// What is not so yet, in the converge phase. Asked again until nothing is left or the time is over.
+    pub fn liveness<S: Sight>(&mut self, sight: &S) -> Liveness {
+        let mut report = self.report.fresh();
+        let mut look = Look { sight, roster: &self.roster, ghost: &self.ghost, report: &mut report };
+        l19_time::left(&mut look);
+        l03_registered::left(&mut look);
+        l14_metadata::left(&mut look);
+        l04_leaders::left(&mut look);
+        l05_in_sync::left(&mut look);
+        l06_watermark::left(&mut look);
+        l01_decided::left(&mut look);
+        l02_everywhere::left(&mut look);
+        l08_mirrored::left(&mut look);
+        l11_retried::left(&mut look);
+        l13_consumers::left(&mut look);
+        let mut violations = Vec::new();
+        report.take(sight, &self.roster, &mut violations);
+        let mut excuses = lines(&self.report);
+        excuses.extend(lines(&report));
+        Liveness { violations, excuses }
+    }
+}
+
+fn lines(report: &Report) -> Vec<String> {
+    let line = |e: &super::excuses::Excused| {
+        format!("{}: {} ({}): {}", e.id, e.excuse.name(), e.excuse.whose().name(), e.text)
+    };
+    report.excused.iter().map(line).collect()
+}

@@ -1,0 +1,119 @@
+//! The closed list of excuses: what may explain a loss or a property that does not hold, and whose it is. A checker that
+//! cannot name one of these reports a violation.
+
+/// Whose a verdict, an excuse or a loss is (design, verdicts).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Whose {
+    /// The protocol under test.
+    System,
+    /// A client of it.
+    Client,
+    /// Who operates it: an order, a setting.
+    Operator,
+    /// Power, disks, networks beyond what was promised.
+    Environment,
+}
+
+impl Whose {
+    /// One word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Client => "client",
+            Self::Operator => "operator",
+            Self::Environment => "environment",
+        }
+    }
+}
+
+/// An excuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Excuse {
+    /// The topic allows unclean elections, and there was one.
+    UncleanElection,
+    /// At least `min.insync.replicas` replicas of the partition lost power or disk at a time.
+    LossyCrashes,
+    /// The operator ordered the partition to follow a source that lacks these records.
+    OrderedCut,
+    /// The source lost what it had acknowledged, and the mirror followed it.
+    SourceCut,
+    /// Nobody who may lead is up.
+    NoEligibleReplica,
+    /// Fewer live replicas than `min.insync.replicas`.
+    TooFewReplicas,
+    /// The node is down for good.
+    NodeDown,
+    /// The source cluster cannot be reached, for good.
+    SourceDown,
+    /// The operator holds the mirror: paused or stopped.
+    Held,
+    /// The mirror is in FAILED until an operator recovers it.
+    FailedForGood,
+    /// A consumer without a reset policy gave a partition up.
+    NoResetPolicy,
+    /// A transaction is open: the stable offset waits for its end.
+    OpenTransaction,
+}
+
+impl Excuse {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::UncleanElection,
+        Self::LossyCrashes,
+        Self::OrderedCut,
+        Self::SourceCut,
+        Self::NoEligibleReplica,
+        Self::TooFewReplicas,
+        Self::NodeDown,
+        Self::SourceDown,
+        Self::Held,
+        Self::FailedForGood,
+        Self::NoResetPolicy,
+        Self::OpenTransaction,
+    ];
+
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UncleanElection => "unclean election",
+            Self::LossyCrashes => "lossy crashes",
+            Self::OrderedCut => "ordered cut",
+            Self::SourceCut => "source cut",
+            Self::NoEligibleReplica => "no eligible replica",
+            Self::TooFewReplicas => "too few replicas",
+            Self::NodeDown => "node down",
+            Self::SourceDown => "source down",
+            Self::Held => "held by the operator",
+            Self::FailedForGood => "failed for good",
+            Self::NoResetPolicy => "no reset policy",
+            Self::OpenTransaction => "open transaction",
+        }
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub const fn whose(self) -> Whose {
+        match self {
+            Self::LossyCrashes | Self::NoEligibleReplica | Self::TooFewReplicas | Self::NodeDown | Self::SourceDown => {
+                Whose::Environment
+            }
+            // An unclean election is a setting that prefers service to data.
+            Self::UncleanElection | Self::OrderedCut | Self::Held | Self::FailedForGood => Whose::Operator,
+            Self::SourceCut => Whose::Environment,
+            Self::NoResetPolicy | Self::OpenTransaction => Whose::Client,
+        }
+    }
+}
+
+/// An excuse that was used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excused {
+    /// The property that would have failed.
+    pub id: &'static str,
+    /// Why it does not count.
+    pub excuse: Excuse,
+    /// Where, and what.
+    pub text: String,
+}

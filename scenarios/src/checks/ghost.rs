@@ -1,0 +1,412 @@
+//! The one ghost model that all checks share: what a bystander who sees everything knows of each partition.
+//!
+//! **Committed** means: some leader told so by moving its high watermark, *and* the rule allowed it (every member of its
+//! maximal ISR really held it, and the ISR was large enough; S5 looks at each move). The other reading, "whatever lies on
+//! all members of the ISR, whoever knows it", is not what Kafka promises: a follower may join the ISR at the leader's
+//! watermark while the older members already hold more that nobody was told of, and losing that is no loss.
+//!
+//! Laid out for the hot path: one vector per cluster by partition index, members inline, everything rare in a box.
+
+use super::excuses::Excuse;
+use super::ranges::{Chain, Ranges};
+use super::roster::{slot_of, Roster};
+use super::sight::{LogSight, Sight};
+use mirrorlab_model::ids::{BrokerId, LeaderEpoch, Nanos, NodeId, Offset, PartitionEpoch, PartitionIx};
+use mirrorlab_model::metadata::image::MetadataImage;
+use mirrorlab_model::states::MirrorState;
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+
+/// One replica as events tell of it: 32 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its log end.
+    pub end: Offset,
+    /// Its high watermark.
+    pub hw: Offset,
+    /// Its log start.
+    pub start: Offset,
+    /// Epoch of its last batch; −1 if it has none.
+    pub epoch: LeaderEpoch,
+    /// Its broker's slot.
+    pub slot: u16,
+    flags: u16,
+}
+
+impl Member {
+    /// Its log end is known.
+    const KNOWN: u16 = 1;
+    /// Its last stop took what was not flushed, and it was not taken back into the ISR since.
+    const LOSSY: u16 = 2;
+
+    fn new(slot: u16) -> Self {
+        let zero = Offset::ZERO;
+        Self { end: zero, hw: zero, start: zero, epoch: LeaderEpoch::NONE, slot, flags: 0 }
+    }
+    /// Whether its log end is known.
+    #[must_use]
+    #[inline]
+    pub fn known(&self) -> bool {
+        self.flags & Self::KNOWN != 0
+    }
+    /// Whether it stopped lossily and did not come back into the ISR since.
+    #[must_use]
+    #[inline]
+    pub fn lossy(&self) -> bool {
+        self.flags & Self::LOSSY != 0
+    }
+    /// Its log ends here now.
+    #[inline]
+    pub fn set_end(&mut self, end: Offset) {
+        self.end = end;
+        self.flags |= Self::KNOWN;
+    }
+    /// It lost power, or its disk.
+    pub fn set_lossy(&mut self, on: bool) {
+        self.flags = if on { self.flags | Self::LOSSY } else { self.flags & !Self::LOSSY };
+    }
+}
+
+/// A replica of which nothing is left, or nothing was there yet: a log that begins at zero.
+#[must_use]
+pub fn wiped(slot: u16) -> Member {
+    let mut member = Member::new(slot);
+    member.set_end(Offset::ZERO);
+    member.set_lossy(true);
+    member
+}
+
+/// What the present leader believes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lead {
+    /// Its slot; `u16::MAX` for none.
+    pub slot: u16,
+    /// Its epoch.
+    pub epoch: LeaderEpoch,
+    /// The ISR it knows to be committed.
+    pub isr: u32,
+    /// The ISR it asked for.
+    pub proposed: u32,
+}
+
+/// A lineage that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// What was committed before.
+    pub from: Offset,
+    /// What is left of it.
+    pub to: Offset,
+    /// Acknowledged records among what was cut.
+    pub acked: u64,
+    /// Why.
+    pub excuse: Excuse,
+    /// When.
+    pub at: Nanos,
+}
+
+/// What few partitions have.
+#[derive(Clone, Debug, Default)]
+pub struct More {
+    /// Sums of what is committed.
+    pub chain: Chain,
+    /// Cuts so far.
+    pub cuts: Vec<Cut>,
+    /// Leaders of earlier epochs, ascending.
+    pub writers: Vec<(LeaderEpoch, u16)>,
+    /// Where it is mirrored from: cluster and partition, as batches tell.
+    pub source: Option<(u8, PartitionIx)>,
+    /// Its mirror state at its leader.
+    pub mirror: MirrorState,
+    /// Who fetches it, and from where.
+    pub fetchers: SmallVec<[(NodeId, NodeId); 2]>,
+    /// Epoch of the last mirrored batch.
+    pub mirrored_epoch: LeaderEpoch,
+    /// Up to here S16 walked the leader's log, and what it found of producers: epoch and last sequence.
+    pub walked: Offset,
+    /// See `walked`.
+    pub sequences: BTreeMap<i64, (i16, i32)>,
+}
+
+/// One partition.
+#[derive(Clone, Debug)]
+pub struct PartitionGhost {
+    /// Everything below was committed by the rule at some time in this lineage.
+    pub true_hw: Offset,
+    /// Nothing below has to be held any more: the leader's log start.
+    pub floor: Offset,
+    /// The controller's view.
+    pub leader: BrokerId,
+    /// The controller's view.
+    pub leader_epoch: LeaderEpoch,
+    /// The controller's view.
+    pub partition_epoch: PartitionEpoch,
+    /// The controller's ISR, a bit per member.
+    pub isr: u32,
+    /// The controller's ELR.
+    pub elr: u32,
+    /// The leader's view.
+    pub lead: Lead,
+    /// `min.insync.replicas`, at most the number of replicas.
+    pub min_isr: u32,
+    /// The epoch of an unclean election whose consequences were not drawn yet; −1 for none.
+    pub unclean: LeaderEpoch,
+    /// Counts lineages.
+    pub lineage: u32,
+    /// The last one to append as leader: epoch and slot.
+    pub writer: (LeaderEpoch, u16),
+    /// Has to do with a mirror.
+    pub mirrored: bool,
+    /// The step of the last cut.
+    pub cut_step: u64,
+    /// Members by position in the replica list.
+    pub members: SmallVec<[Member; 3]>,
+    /// Offsets acknowledged to producers with acks=all.
+    pub acked: Ranges,
+    /// Offsets that consumers were handed.
+    pub read: Ranges,
+    /// The rest.
+    pub more: Option<Box<More>>,
+}
+
+impl Default for PartitionGhost {
+    fn default() -> Self {
+        Self {
+            true_hw: Offset::ZERO,
+            floor: Offset::ZERO,
+            leader: BrokerId::NONE,
+            leader_epoch: LeaderEpoch::NONE,
+            partition_epoch: PartitionEpoch(-1),
+            isr: 0,
+            elr: 0,
+            lead: Lead { slot: u16::MAX, epoch: LeaderEpoch::NONE, isr: 0, proposed: 0 },
+            min_isr: 1,
+            unclean: LeaderEpoch::NONE,
+            lineage: 0,
+            writer: (LeaderEpoch::NONE, u16::MAX),
+            mirrored: false,
+            cut_step: u64::MAX,
+            members: SmallVec::new(),
+            acked: Ranges::default(),
+            read: Ranges::default(),
+            more: None,
+        }
+    }
+}
+
+impl PartitionGhost {
+    /// The member of a slot, and its position.
+    #[inline]
+    pub fn member(&mut self, slot: u16) -> Option<(usize, &mut Member)> {
+        self.members.iter_mut().enumerate().find(|(_, m)| m.slot == slot)
+    }
+    /// The position of a slot.
+    #[must_use]
+    #[inline]
+    pub fn position(&self, slot: u16) -> Option<usize> {
+        self.members.iter().position(|m| m.slot == slot)
+    }
+    /// The rest, made if need be.
+    pub fn more(&mut self) -> &mut More {
+        self.more.get_or_insert_with(|| Box::new(More { mirrored_epoch: LeaderEpoch::NONE, ..More::default() }))
+    }
+    /// The slots of a mask.
+    pub fn of_mask(&self, mask: u32) -> impl Iterator<Item = (usize, &Member)> + '_ {
+        self.members.iter().enumerate().filter(move |(at, _)| mask & (1 << (*at as u32 & 31)) != 0)
+    }
+    /// Fault budget: members that stopped lossily and are not back.
+    #[must_use]
+    pub fn lossy(&self) -> u32 {
+        self.members.iter().filter(|m| m.lossy()).count() as u32
+    }
+    /// Whether a log that ends at `end` lacks something that is committed and still has to be held.
+    #[must_use]
+    #[inline]
+    pub fn lacks(&self, end: Offset) -> bool {
+        end < self.true_hw && self.floor < self.true_hw
+    }
+    /// What excuses that committed records are missing now; `None`: nothing does.
+    #[must_use]
+    pub fn excuse(&self) -> Option<Excuse> {
+        if self.unclean != LeaderEpoch::NONE {
+            return Some(Excuse::UncleanElection);
+        }
+        (self.lossy() >= self.min_isr.max(1)).then_some(Excuse::LossyCrashes)
+    }
+    /// A new lineage begins at `to`. Returns how many acknowledged records it costs.
+    pub fn cut(&mut self, to: Offset, excuse: Excuse, at: Nanos, step: u64) -> u64 {
+        self.cut_step = step;
+        if to >= self.true_hw {
+            return 0;
+        }
+        let (from, acked) = (self.true_hw, self.acked.cut(to));
+        self.read.cut(to);
+        self.true_hw = to;
+        self.lineage += 1;
+        let more = self.more();
+        more.chain.cut(to);
+        more.walked = Offset::ZERO;
+        more.sequences.clear();
+        more.cuts.push(Cut { from, to, acked, excuse, at });
+        acked
+    }
+    /// Whether `offset` lies in what some cut took.
+    #[must_use]
+    pub fn was_cut(&self, offset: Offset) -> bool {
+        self.more.as_ref().is_some_and(|m| m.cuts.iter().any(|c| c.to < offset && offset <= c.from))
+    }
+    /// Notes who writes in an epoch; `Err` with the one who wrote in it before.
+    ///
+    /// # Errors
+    /// The slot that wrote in this epoch before.
+    #[cold]
+    pub fn note_writer(&mut self, epoch: LeaderEpoch, slot: u16) -> Result<(), u16> {
+        if epoch > self.writer.0 {
+            let before = std::mem::replace(&mut self.writer, (epoch, slot));
+            if before.0 != LeaderEpoch::NONE {
+                self.more().writers.push(before);
+            }
+            return Ok(());
+        }
+        let known = if epoch == self.writer.0 {
+            Some(self.writer.1)
+        } else {
+            self.more.as_ref().and_then(|m| m.writers.iter().find(|w| w.0 == epoch)).map(|w| w.1)
+        };
+        match known {
+            Some(other) if other != slot => Err(other),
+            Some(_) => Ok(()),
+            None => {
+                let writers = &mut self.more().writers;
+                let at = writers.partition_point(|w| w.0 < epoch);
+                writers.insert(at, (epoch, slot));
+                Ok(())
+            }
+        }
+    }
+    /// Takes replica list and settings from metadata; what is known of members that stay is kept.
+    pub fn seat(&mut self, image: &MetadataImage, partition: PartitionIx) {
+        let Some(found) = image.partition(partition) else { return };
+        let state = &found.state;
+        let same = self.members.len() == state.replicas.len()
+            && self.members.iter().zip(&state.replicas).all(|(m, b)| m.slot == slot_of(*b));
+        if !same {
+            let old = std::mem::take(&mut self.members);
+            let of = |b: &BrokerId| {
+                let slot = slot_of(*b);
+                old.iter().find(|m| m.slot == slot).copied().unwrap_or(Member::new(slot))
+            };
+            self.members = state.replicas.iter().map(of).collect();
+        }
+        let least = image.topic_config(found.topic).min_insync_replicas;
+        self.min_isr = least.min(state.replicas.len() as u32).max(1);
+        if state.partition_epoch > self.partition_epoch {
+            let mask = |of: &[BrokerId]| {
+                state.replicas.iter().enumerate().filter(|(_, b)| of.contains(b)).fold(0, |m, (at, _)| m | 1 << at)
+            };
+            (self.leader, self.leader_epoch) = (state.leader, state.leader_epoch);
+            (self.partition_epoch, self.isr, self.elr) = (state.partition_epoch, mask(&state.isr), mask(&state.elr));
+        }
+        self.mirrored |= image.mirror_of(found.topic).is_some();
+    }
+}
+
+/// How a process ended, as far as its disk is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// In order.
+    Clean,
+    /// The process died; the page cache lived on.
+    Killed,
+    /// Power loss, or a failed disk: what was not flushed may be gone.
+    Lossy,
+    /// The disk was replaced by an empty one.
+    Wiped,
+}
+
+/// One broker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BrokerGhost {
+    /// Fenced, as the controller told last.
+    pub fenced: bool,
+    /// How its last life ended; `None` before it ended once.
+    pub stop: Option<Stop>,
+    /// The metadata it applied: end and hash.
+    pub applied: (i64, u64),
+}
+
+/// One cluster.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterGhost {
+    /// By partition index.
+    pub partitions: Vec<PartitionGhost>,
+    /// By slot.
+    pub brokers: Vec<BrokerGhost>,
+    /// Ends and hashes of the committed metadata log, ascending.
+    pub committed: Vec<(i64, u64)>,
+    /// Log ends that were durable when a broker was about to stop, by slot and partition.
+    pub promised: BTreeMap<(u16, PartitionIx), Offset>,
+    /// What clients were told as ends, by client and partition: the lineage and the end.
+    pub told_ends: BTreeMap<(u32, PartitionIx), (u32, Offset)>,
+}
+
+impl ClusterGhost {
+    /// A partition, made if need be.
+    #[inline]
+    pub fn partition(&mut self, ix: PartitionIx) -> &mut PartitionGhost {
+        let at = ix.0 as usize;
+        if at >= self.partitions.len() {
+            self.grow(at);
+        }
+        &mut self.partitions[at]
+    }
+    #[cold]
+    fn grow(&mut self, at: usize) {
+        self.partitions.resize_with(at + 1, PartitionGhost::default);
+    }
+    /// A broker, made if need be.
+    pub fn broker(&mut self, slot: u16) -> &mut BrokerGhost {
+        let at = usize::from(slot);
+        if at >= self.brokers.len() {
+            self.brokers.resize_with(at + 1, BrokerGhost::default);
+        }
+        &mut self.brokers[at]
+    }
+}
+
+/// All clusters.
+#[derive(Clone, Debug, Default)]
+pub struct Ghost {
+    /// By cluster number.
+    pub clusters: Vec<ClusterGhost>,
+}
+
+/// Makes sure that the members of a partition are known: from the node's own metadata, else from the controller's.
+#[cold]
+pub fn seat<S: Sight>(g: &mut PartitionGhost, sight: &S, cluster: u8, node: Option<NodeId>, partition: PartitionIx) {
+    if let Some(image) = node.and_then(|n| sight.broker_image(n)).filter(|i| i.partition(partition).is_some()) {
+        g.seat(image, partition);
+    } else if let Some(image) = sight.image(cluster) {
+        g.seat(image, partition);
+    }
+}
+
+/// Follows the committed log as far as it goes, from whichever replica holds it.
+pub fn extend_chain<S: Sight>(g: &mut PartitionGhost, sight: &S, roster: &Roster, cluster: u8, partition: PartitionIx) {
+    let to = g.true_hw;
+    if to == Offset::ZERO || g.more.as_ref().is_some_and(|m| m.chain.end >= to) {
+        return;
+    }
+    let lead = g.lead.slot;
+    let first = g.position(lead);
+    let order: SmallVec<[u16; 4]> = first
+        .map(|at| g.members[at].slot)
+        .into_iter()
+        .chain(g.of_mask(g.isr).map(|(_, m)| m.slot).filter(|s| *s != lead))
+        .collect();
+    for slot in order {
+        let Some(node) = roster.broker(cluster, slot) else { continue };
+        let Some(replica) = sight.replica(node, partition).filter(|r| r.log.end() >= to) else { continue };
+        g.more().chain.extend(replica.log, to);
+        return;
+    }
+}

@@ -1,0 +1,31 @@
+//! L5 The ISR is all live replicas; no change of it stays pending.
+
+use super::excuses::Excuse;
+use super::liveness::Look;
+use super::roster::slot_of;
+use super::sight::Sight;
+
+/// What is not so yet.
+pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
+    look.each_partition(|look, p| {
+        let g = p.ghost;
+        let Some(node) = look.roster.broker(p.cluster, slot_of(g.leader)) else { return };
+        let Some(leader) = look.sight.leader(node, p.ix) else { return };
+        if leader.in_flight || leader.isr != leader.proposed {
+            let got = format!("ISR {:b}, proposed {:b}", leader.isr, leader.proposed);
+            look.stall("L5", Some(p), Some(node), "no ISR change pending", got);
+        }
+        for (at, m) in g.members.iter().enumerate() {
+            let broker = look.roster.broker(p.cluster, m.slot);
+            if g.isr & (1 << (at as u32 & 31)) != 0 {
+                continue;
+            }
+            if broker.is_some_and(|n| look.sight.is_up(n)) {
+                let got = format!("ISR {:b}; it is at {} of {}", g.isr, m.end, g.true_hw);
+                look.stall("L5", Some(p), broker, "every live replica in the ISR", got);
+            } else {
+                look.excuse("L5", Excuse::NodeDown, Some(p), broker);
+            }
+        }
+    });
+}

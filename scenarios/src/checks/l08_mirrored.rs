@@ -1,0 +1,36 @@
+//! L8 With the source idle, the mirror's log end is the source's watermark, and so is its own watermark.
+
+use super::excuses::Excuse;
+use super::liveness::Look;
+use super::roster::slot_of;
+use super::sight::{LogSight, Sight};
+use mirrorlab_model::states::MirrorState;
+
+/// What is not so yet.
+pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
+    look.each_partition(|look, p| {
+        let Some((node, mirror)) = look.mirror(p) else { return };
+        if mirror.state != MirrorState::Mirroring {
+            return; // L9 to L11
+        }
+        let Some((cluster, there)) = look.source(p) else { return };
+        let leader = look.ghost.clusters.get(usize::from(cluster)).and_then(|c| c.partitions.get(there.0 as usize));
+        let source = leader
+            .and_then(|o| look.roster.broker(cluster, slot_of(o.leader)))
+            .and_then(|n| look.sight.replica(n, there));
+        let (Some(source), Some(own)) = (source, look.sight.replica(node, p.ix)) else {
+            return look.excuse("L8", Excuse::SourceDown, Some(p), Some(node));
+        };
+        let (expected, end, hw) = (source.log.high_watermark(), own.log.end(), own.log.high_watermark());
+        if end != expected || hw != expected {
+            let got = format!("end {end}, watermark {hw}; fetching: {}", mirror.fetching);
+            look.stall(
+                "L8",
+                Some(p),
+                Some(node),
+                format!("the source's watermark {expected} as end and watermark"),
+                got,
+            );
+        }
+    });
+}

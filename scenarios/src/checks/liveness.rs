@@ -1,0 +1,99 @@
+//! What liveness checks share: a look at the whole world after every fault ended. They are asked again and again in the
+//! converge phase; what still fails when its time is over is a stall, unless it has an excuse from the list.
+
+use super::excuses::Excuse;
+use super::ghost::{Ghost, PartitionGhost};
+use super::report::{place_name, At, Report};
+use super::roster::{slot_of, Roster};
+use super::sight::{MirrorSight, Sight};
+use mirrorlab_model::ids::{NodeId, PartitionIx};
+use std::fmt::Display;
+
+/// A partition under the eye.
+#[derive(Clone, Copy)]
+pub struct Spot<'a> {
+    /// Its cluster.
+    pub cluster: u8,
+    /// Its index.
+    pub ix: PartitionIx,
+    /// What is known of it.
+    pub ghost: &'a PartitionGhost,
+}
+
+/// The world, the ghost, and where findings go.
+pub struct Look<'a, S: Sight> {
+    /// The world, read-only.
+    pub sight: &'a S,
+    /// Who is who.
+    pub roster: &'a Roster,
+    /// What is known.
+    pub ghost: &'a Ghost,
+    /// Where findings go.
+    pub report: &'a mut Report,
+}
+
+impl<'a, S: Sight> Look<'a, S> {
+    fn place(&self, cluster: u8, partition: Option<PartitionIx>, node: Option<NodeId>) -> At {
+        At { cluster, partition, node, now: self.sight.now(), step: self.sight.step() }
+    }
+    fn spot(&self, spot: Option<Spot<'_>>, node: Option<NodeId>) -> At {
+        let of_node = node.and_then(|n| self.roster.place(n)).map_or(0, |p| p.cluster);
+        self.place(spot.map_or(of_node, |s| s.cluster), spot.map(|s| s.ix), node)
+    }
+    /// Something is not so yet.
+    pub fn stall(
+        &mut self,
+        id: &'static str,
+        spot: Option<Spot<'_>>,
+        node: Option<NodeId>,
+        expected: impl Display,
+        got: impl Display,
+    ) {
+        let at = self.spot(spot, node);
+        self.report.broken(id, at, expected, got);
+    }
+    /// Something is not so yet in a whole cluster.
+    pub fn stall_at(&mut self, id: &'static str, cluster: u8, expected: impl Display, got: impl Display) {
+        let at = self.place(cluster, None, None);
+        self.report.broken(id, at, expected, got);
+    }
+    /// Something need not be so.
+    pub fn excuse(&mut self, id: &'static str, excuse: Excuse, spot: Option<Spot<'_>>, node: Option<NodeId>) {
+        let text = place_name(self.sight, self.roster, self.spot(spot, node));
+        self.report.excuse(id, excuse, text);
+    }
+    /// A partition that exists.
+    #[must_use]
+    pub fn at(&self, cluster: u8, ix: PartitionIx) -> Option<Spot<'a>> {
+        self.sight.image(cluster)?.partition(ix)?;
+        let ghost = self.ghost.clusters.get(usize::from(cluster))?.partitions.get(ix.0 as usize)?;
+        Some(Spot { cluster, ix, ghost })
+    }
+    /// All partitions that exist.
+    pub fn each_partition(&mut self, mut each: impl FnMut(&mut Self, Spot<'a>)) {
+        let ghost = self.ghost;
+        for (cluster, c) in ghost.clusters.iter().enumerate() {
+            for ix in 0..c.partitions.len() as u32 {
+                if let Some(spot) = self.at(cluster as u8, PartitionIx(ix)) {
+                    each(self, spot);
+                }
+            }
+        }
+    }
+    /// The mirror at the leader of a partition.
+    #[must_use]
+    pub fn mirror(&self, spot: Spot<'_>) -> Option<(NodeId, MirrorSight)> {
+        if !spot.ghost.mirrored {
+            return None;
+        }
+        let node = self.roster.broker(spot.cluster, slot_of(spot.ghost.leader))?;
+        Some((node, self.sight.mirror(node, spot.ix)?))
+    }
+    /// Where a partition is mirrored from.
+    #[must_use]
+    pub fn source(&mut self, spot: Spot<'_>) -> Option<(u8, PartitionIx)> {
+        let at = self.spot(Some(spot), None);
+        let cx = super::cx::Cx { sight: self.sight, roster: self.roster, report: self.report, at, slot: u16::MAX };
+        super::s30_mirror_equality::source_of(&cx)
+    }
+}

@@ -1,0 +1,45 @@
+//! S4 Candidate completeness. Every member of ISR and ELR that is up has a log end not below the true high watermark, and a
+//! log equal to the leader's below it. Same excuses as S3.
+
+use super::cx::Cx;
+use super::ghost::PartitionGhost;
+use super::report::place_name;
+use super::sight::Sight;
+use mirrorlab_model::ids::Offset;
+use mirrorlab_model::trace::CutCause;
+
+/// All candidates of a partition, compared with its leader.
+pub(super) fn candidates<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost) {
+    let of = g.position(super::roster::slot_of(g.leader));
+    for (m, member) in g.of_mask(g.isr | g.elr) {
+        // One that lost power is S14's: it must not be in either set once the controller knows.
+        if member.lossy() || !member.known() || !cx.node_of(member.slot).is_some_and(|n| cx.sight.is_up(n)) {
+            continue;
+        }
+        let short = g.lacks(member.end);
+        let alike =
+            |of: usize| member.end < g.true_hw || g.members[of].end < g.true_hw || cx.holds(g, m, of, g.true_hw);
+        if !short && of.is_none_or(alike) {
+            continue;
+        }
+        let slot = member.slot;
+        if let Some(excuse) = g.excuse() {
+            let text = place_name(cx.sight, cx.roster, cx.at.with_node(cx.node_of(slot)));
+            cx.report.excuse("S4", excuse, text);
+            continue;
+        }
+        let what = if short { "its log ends before that" } else { "its log differs from the leader's below that" };
+        let got = format_args!("{what}: end {}, last epoch {}", member.end, member.epoch);
+        cx.broken_at("S4", slot, format_args!("a candidate that holds everything below {}", g.true_hw), got);
+    }
+}
+
+/// A follower cut its log to `to`.
+#[inline]
+pub(super) fn truncated<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, m: usize, to: Offset, cause: CutCause) {
+    let candidate = (g.isr | g.elr) & (1 << (m as u32 & 31)) != 0;
+    if candidate && g.lacks(to) && !g.members[m].lossy() && g.excuse().is_none() {
+        let expected = format_args!("no candidate cuts below what is committed ({})", g.true_hw);
+        cx.broken("S4", expected, format_args!("{cause:?} cut it to {to}"));
+    }
+}

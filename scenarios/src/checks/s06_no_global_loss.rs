@@ -1,0 +1,56 @@
+//! S6 No global loss. Every acknowledged record (acks=all) that was not removed by retention, DeleteRecords or an ordered cut
+//! is held by some replica. On a mirror: what was acknowledged after a failover is not cut unless a failback was ordered.
+
+use super::cx::Cx;
+use super::excuses::Excuse;
+use super::ghost::PartitionGhost;
+use super::report::place_name;
+use super::sight::{LogSight, Sight};
+use mirrorlab_model::ids::Offset;
+use mirrorlab_model::states::DesiredState;
+use mirrorlab_model::trace::CutCause;
+
+/// At the end: somebody holds it all.
+pub(super) fn at_end<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost) {
+    let end = g.acked.end();
+    if end == Offset::ZERO {
+        return;
+    }
+    let held = g.members.iter().filter_map(|m| cx.replica(m.slot)).any(|replica| {
+        replica.log.end() >= end && g.more.as_ref().is_none_or(|more| more.chain.compare(replica.log).is_ok())
+    });
+    let somebody_is_down = g.members.iter().any(|m| cx.replica(m.slot).is_none());
+    if !held && !somebody_is_down {
+        if let Some(excuse) = g.excuse() {
+            return cx.report.excuse("S6", excuse, place_name(cx.sight, cx.roster, cx.at));
+        }
+        let best = g.members.iter().map(|m| m.end).max().unwrap_or_default();
+        let got = format_args!("the longest log ends at {best}, or differs from what was committed");
+        cx.broken("S6", format_args!("some replica that holds all acknowledged records, up to {end}"), got);
+    }
+}
+
+/// A mirror leader cut its log below what was committed there. Begins a new lineage.
+pub(super) fn mirror_cut<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: Offset, cause: CutCause) {
+    let acked = g.acked.iter().filter(|r| r.1 > to).map(|r| r.1 .0 - r.0.max(to).0).sum::<i64>();
+    let excuse = if cause == CutCause::MirrorDivergence && acked == 0 { Excuse::SourceCut } else { Excuse::OrderedCut };
+    if acked > 0 {
+        let node = cx.at.node.unwrap_or_default();
+        let desired = cx
+            .sight
+            .broker_image(node)
+            .and_then(|image| image.partition(cx.partition()).and_then(|p| image.mirror_of(p.topic)).map(|m| m.1));
+        // An operator who orders mirroring of a partition that has records of its own orders their cut.
+        if desired != Some(DesiredState::Mirroring) {
+            let expected = format_args!("acknowledged records that stay: {acked} lie above {to}");
+            cx.broken("S6", expected, format_args!("{cause:?} cut them; nobody ordered this partition to be mirrored"));
+        }
+    }
+    let from = g.true_hw;
+    if to < from {
+        let text =
+            format!("{acked} acknowledged records of {to}..{from} in {}", place_name(cx.sight, cx.roster, cx.at));
+        cx.report.excuse("S6", excuse, text);
+    }
+    g.cut(to, excuse, cx.at.now, cx.at.step);
+}

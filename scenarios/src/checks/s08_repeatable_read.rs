@@ -1,0 +1,63 @@
+//! S8 Repeatable read. What a consumer was handed at an offset has the same bytes on the current leader, and on every leader
+//! after it; two consumers never get different bytes for one offset. Excused by unclean elections, and then only above the
+//! fork.
+//!
+//! A read is compared with the log when it happens. From then on its range is a part of what is committed, whose sums S3
+//! compares at every election: so a later comparison costs nothing here.
+
+use super::cx::Cx;
+use super::ghost::PartitionGhost;
+use super::logs;
+use super::roster::slot_of;
+use super::sight::{LogSight, Sight};
+use mirrorlab_model::client::read_hash::ReadHash;
+use mirrorlab_model::ids::Offset;
+
+/// A consumer was handed `base..next`.
+pub(super) fn read<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, base: Offset, next: Offset, hash: u64) {
+    if next > g.true_hw && !g.was_cut(next) {
+        cx.broken(
+            "S8",
+            format_args!("records below {} only: that is committed", g.true_hw),
+            format_args!("{base}..{next}"),
+        );
+        return;
+    }
+    let leader = slot_of(g.leader);
+    let others = g.members.iter().map(|m| m.slot).filter(|s| *s != leader);
+    let mut looked = false;
+    let mut same = false;
+    for slot in std::iter::once(leader).chain(others) {
+        match hash_of(cx, slot, base, next) {
+            Some(found) if found == hash => {
+                same = true;
+                break;
+            }
+            Some(_) => looked = true,
+            None => {}
+        }
+        if looked && slot == leader {
+            break;
+        }
+    }
+    if same {
+        g.read.add(base, next.min(g.true_hw));
+    } else if looked && !g.more.as_ref().is_some_and(|m| m.cuts.iter().any(|c| c.to < next)) {
+        let got = format_args!("bytes that no replica has there (hash {hash:016x})");
+        cx.broken("S8", format_args!("the bytes that the leader has at {base}..{next}"), got);
+    }
+}
+
+/// The hash over the same range of a replica's log; `None` if it does not have all of it.
+fn hash_of<S: Sight>(cx: &Cx<'_, S>, slot: u16, base: Offset, next: Offset) -> Option<u64> {
+    let log = cx.replica(slot)?.log;
+    if log.start() > base || log.end() < next {
+        return None;
+    }
+    let mut hash = ReadHash::default();
+    logs::for_each(log, base, next, |batch| {
+        hash.batch(batch);
+        true
+    });
+    Some(hash.finish())
+}

@@ -1,0 +1,54 @@
+//! S12 Membership. ISR and ELR are disjoint subsets of the replicas; no fenced member enters the ISR; the ELR is empty when
+//! the ISR is large enough; the leader is in the ISR, or there is none; the ISR does not grow while recovery is open.
+
+use super::cx::Cx;
+use super::ghost::PartitionGhost;
+use super::sight::Sight;
+use mirrorlab_model::ids::{BrokerId, LeaderEpoch};
+
+/// What the controller made of a partition.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    pub leader: BrokerId,
+    pub epoch: LeaderEpoch,
+    pub isr: u32,
+    pub elr: u32,
+}
+
+/// The controller committed a change; `fenced` tells of a slot whether it is fenced.
+pub(super) fn changed<S: Sight>(
+    cx: &mut Cx<'_, S>,
+    g: &PartitionGhost,
+    new: Change,
+    before: u32,
+    fenced: impl Fn(u16) -> bool,
+) {
+    let Change { leader, isr, elr, .. } = new;
+    let all = if g.members.len() >= 32 { u32::MAX } else { (1 << g.members.len()) - 1 };
+    if g.members.is_empty() {
+        return;
+    }
+    if (isr | elr) & !all != 0 || isr & elr != 0 {
+        let got = format_args!("ISR {isr:b}, ELR {elr:b} of {} replicas", g.members.len());
+        cx.broken("S12", "ISR and ELR: disjoint subsets of the replicas", got);
+    }
+    if elr != 0 && isr.count_ones() >= g.min_isr {
+        let expected = format_args!("no ELR while |ISR| >= {}", g.min_isr);
+        cx.broken("S12", expected, format_args!("ISR {isr:b}, ELR {elr:b}"));
+    }
+    if leader != BrokerId::NONE {
+        let bit = g.position(super::roster::slot_of(leader)).map_or(0, |at| 1 << (at as u32 & 31));
+        if isr & bit == 0 {
+            cx.broken("S12", "a leader that is in the ISR", format_args!("leader {leader}, ISR {isr:b}"));
+        }
+    }
+    let grown = isr & !before;
+    if let Some((_, m)) = g.of_mask(grown).find(|(_, m)| fenced(m.slot)) {
+        cx.broken("S12", "no fenced broker enters the ISR", format_args!("broker {} does", m.slot + 1));
+    }
+    let recovering =
+        cx.sight.image(cx.at.cluster).and_then(|i| i.partition(cx.partition())).is_some_and(|p| p.state.recovering);
+    if recovering && new.epoch == g.leader_epoch && grown != 0 && before != 0 {
+        cx.broken("S12", "an ISR that does not grow while recovery is open", format_args!("{before:b} became {isr:b}"));
+    }
+}

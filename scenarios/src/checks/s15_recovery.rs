@@ -1,0 +1,44 @@
+//! S15 Recovery. After a restart a log is a prefix of the log before it, cut at a batch border, at least up to what was
+//! durable; nothing invented, no hole. A process that only died loses nothing; a clean-shutdown marker implies that nothing
+//! was lost.
+
+use super::cx::Cx;
+use super::ghost::{Member, Stop};
+use super::sight::Sight;
+use mirrorlab_model::ids::Offset;
+
+/// A log was loaded at boot.
+pub(super) fn recovered<S: Sight>(
+    cx: &mut Cx<'_, S>,
+    before: Member,
+    stop: Option<Stop>,
+    promised: Option<Offset>,
+    end: Offset,
+    clean: bool,
+) {
+    if !before.known() {
+        return;
+    }
+    let was = before.end;
+    if clean && !matches!(stop, Some(Stop::Clean)) {
+        cx.broken("S15", format_args!("no clean-shutdown marker after {stop:?}"), "it is there");
+    }
+    if end > was {
+        cx.broken("S15", format_args!("a prefix of the log, which ended at {was}"), format_args!("it ends at {end}"));
+    }
+    match stop {
+        Some(Stop::Clean | Stop::Killed) if end < was => {
+            cx.broken(
+                "S15",
+                format_args!("a log that still ends at {was} after {stop:?}"),
+                format_args!("it ends at {end}"),
+            );
+        }
+        Some(Stop::Lossy) => {
+            if let Some(least) = promised.filter(|p| end < *p) {
+                cx.broken("S15", format_args!("what was durable, up to {least}"), format_args!("it ends at {end}"));
+            }
+        }
+        _ => {}
+    }
+}

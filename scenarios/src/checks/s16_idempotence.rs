@@ -1,0 +1,88 @@
+//! S16 Idempotence. In each partition log, for each producer id and epoch between two PID resets, sequence ranges are
+//! consecutive (modulo 2^31) and disjoint. For each acknowledgement (value, offset): the record at that offset has that value.
+//! The second half catches writes that were swallowed silently.
+
+use super::cx::Cx;
+use super::ghost::PartitionGhost;
+use super::logs;
+use super::roster::slot_of;
+use super::sight::{LogSight, Sight};
+use mirrorlab_model::ids::Offset;
+use mirrorlab_model::record::{BatchView, ControlType, Identity};
+
+/// A producer was told that its records `first..first + count` are at `base`.
+pub(super) fn acked<S: Sight>(
+    cx: &mut Cx<'_, S>,
+    g: &PartitionGhost,
+    base: Offset,
+    producer: u32,
+    first: u64,
+    count: u32,
+) {
+    let Some(replica) = cx.replica(slot_of(g.leader)) else { return };
+    let log = replica.log;
+    if base < log.start() || log.end() <= base {
+        return; // removed since, or S11's
+    }
+    let Some(bytes) = logs::batch_at(log, base) else { return };
+    let Ok(batch) = BatchView::parse(&bytes) else { return };
+    let found =
+        batch.records().find_map(|r| r.ok().filter(|r| r.offset == base)).and_then(|r| Identity::parse(r.value?));
+    let expected = Identity { producer, sequence: first };
+    let whole = batch.next_offset() >= base.plus(i64::from(count));
+    if (found != Some(expected) || !whole) && !g.was_cut(base.plus(1)) {
+        let got = format_args!("{found:?} in a batch of {} records", batch.record_count());
+        cx.broken("S16", format_args!("{expected:?} and {count} records at {base}, as acknowledged"), got);
+    }
+}
+
+/// Walks what the leader's log got since the last sweep.
+pub(super) fn sequences<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost) {
+    let leader = slot_of(g.leader);
+    let Some(replica) = cx.replica(leader) else { return };
+    // Only what is committed: the rest may still be cut.
+    let (log, to) = (replica.log, g.true_hw.min(replica.log.end()));
+    let start = log.start();
+    let more = g.more();
+    let from = more.walked.max(start);
+    let mut sequences = std::mem::take(&mut more.sequences);
+    let mut wrong = None;
+    logs::for_each(log, from, to, |batch| {
+        if batch.is_control() {
+            if batch.control_type() == Some(ControlType::MirrorPidReset) {
+                sequences.clear();
+            }
+            return true;
+        }
+        let (id, epoch) = (batch.producer().0, batch.producer_epoch().0);
+        if id < 0 || batch.base_sequence() < 0 {
+            return true;
+        }
+        let before = sequences.insert(id, (epoch, batch.last_sequence()));
+        let next = match before {
+            Some((e, last)) if e == epoch => last.wrapping_add(1) & i32::MAX,
+            // A newer epoch begins at 0; one that was never seen begins anywhere (its past may be gone with retention).
+            Some((e, _)) if epoch > e => 0,
+            Some((e, last)) => {
+                wrong = Some((
+                    format!("no epoch below {e} of producer {id}"),
+                    format!("{epoch} at {}", batch.base_offset()),
+                ));
+                sequences.insert(id, (e, last));
+                return false;
+            }
+            None => batch.base_sequence(),
+        };
+        if batch.base_sequence() != next {
+            let got = format!("{} at offset {}", batch.base_sequence(), batch.base_offset());
+            wrong = Some((format!("sequence {next} of producer {id} (epoch {epoch})"), got));
+        }
+        wrong.is_none()
+    });
+    let more = g.more();
+    more.sequences = sequences;
+    more.walked = to.max(more.walked);
+    if let Some((expected, got)) = wrong {
+        cx.broken_at("S16", leader, expected, got);
+    }
+}

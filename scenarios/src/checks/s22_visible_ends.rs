@@ -1,0 +1,18 @@
+//! S22 Visible ends. What a client is told as the end of a partition never falls. Excused by unclean elections and ordered
+//! cuts: a new lineage begins with them.
+
+use super::cx::Cx;
+use super::ghost::ClusterGhost;
+use super::sight::Sight;
+use mirrorlab_model::ids::Offset;
+
+/// A client was told an end.
+pub(super) fn told<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, client: u32, end: Offset) {
+    let ix = cx.partition();
+    let lineage = c.partition(ix).lineage;
+    let known = c.told_ends.insert((client, ix), (lineage, end));
+    if let Some((_, before)) = known.filter(|(l, before)| *l == lineage && *before > end) {
+        c.told_ends.insert((client, ix), (lineage, before));
+        cx.broken("S22", format_args!("an end not below {before}, which client {client} was told before"), end);
+    }
+}

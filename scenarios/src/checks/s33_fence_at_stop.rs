@@ -1,0 +1,21 @@
+//! S33 Fence at stop. After a fetcher let a partition go (stop, pause, a new leader here or at the source), no batch of it is
+//! appended any more.
+
+use super::cx::Cx;
+use super::ghost::PartitionGhost;
+use super::sight::Sight;
+use mirrorlab_model::ids::NodeId;
+
+/// A batch from `source` was appended here.
+pub(super) fn mirrored<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, source: NodeId) {
+    let node = cx.at.node.unwrap_or_default();
+    let held = g.more.as_ref().is_some_and(|m| m.fetchers.contains(&(node, source)));
+    if !held {
+        let now = g.more.as_ref().and_then(|m| m.fetchers.iter().find(|f| f.0 == node)).map(|f| f.1);
+        let got = match now {
+            Some(other) => format!("one from {}; the fetcher is at {}", cx.roster.name(source), cx.roster.name(other)),
+            None => format!("one from {}; its fetcher let the partition go", cx.roster.name(source)),
+        };
+        cx.broken("S33", "batches of the present fetcher only", got);
+    }
+}

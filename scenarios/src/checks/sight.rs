@@ -1,0 +1,146 @@
+//! What a checker may see: trace events, and read-only the state of any node and disk. Never the guard registry.
+//!
+//! The checks are written against this trait and not against the world, so that each can be shown a small hand-made world
+//! in which something is broken on purpose.
+
+use mirrorlab_model::ids::{BrokerEpoch, BrokerId, LeaderEpoch, Nanos, NodeId, Offset, PartitionEpoch, PartitionIx};
+use mirrorlab_model::log::{EpochEntry, ProducerStates};
+use mirrorlab_model::metadata::image::MetadataImage;
+use mirrorlab_model::ports::Lane;
+use mirrorlab_model::states::MirrorState;
+use mirrorlab_model::trace::TraceEvent;
+use smallvec::SmallVec;
+
+/// A sum of hashes of batches, modulo 2^128: equal sums over equally many batches mean equal content.
+pub type Sum = u128;
+
+/// One replica's log with its batches on disk. Every batch is one append of a segment file.
+pub trait LogSight: Copy {
+    /// Names where a segment is stored.
+    type Lineage: PartialEq;
+
+    /// First offset that may be read.
+    fn start(self) -> Offset;
+    /// The offset after the last record.
+    fn end(self) -> Offset;
+    /// The high watermark as this replica knows it.
+    fn high_watermark(self) -> Offset;
+    /// The last stable offset.
+    fn last_stable(self) -> Offset;
+    /// Below this a power loss takes nothing.
+    fn recovery_point(self) -> Offset;
+    /// The table of leader epochs.
+    fn epochs(&self) -> &[EpochEntry];
+    /// The producer table.
+    fn producers(&self) -> &ProducerStates;
+    /// How many segments there are; the last one is appended to.
+    fn segments(self) -> usize;
+    /// Base offset of a segment.
+    fn base(self, segment: usize) -> Offset;
+    /// How many batches a segment holds.
+    fn batches(self, segment: usize) -> u32;
+    /// The bytes of a batch.
+    fn batch(self, segment: usize, at: u32) -> bytes::Bytes;
+    /// The sum over the first `batches` batches of a segment.
+    fn sum(self, segment: usize, batches: u32) -> Sum;
+    /// Where a segment is stored. Of two in the same place, the shorter one is a prefix of the longer one.
+    fn lineage(self, segment: usize) -> Option<Self::Lineage>;
+}
+
+/// What a leader believes of its followers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderSight {
+    /// The replica list that masks refer to.
+    pub replicas: SmallVec<[BrokerId; 4]>,
+    /// Committed ISR, a bit per position in `replicas`.
+    pub isr: u32,
+    /// Proposed ISR.
+    pub proposed: u32,
+    /// A proposal is not answered.
+    pub in_flight: bool,
+}
+
+/// One replica.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplicaSight<L> {
+    /// Its log.
+    pub log: L,
+    /// Whether it leads, as it believes.
+    pub leads: bool,
+    /// The leader epoch it lives in.
+    pub leader_epoch: LeaderEpoch,
+    /// The partition epoch it knows.
+    pub partition_epoch: PartitionEpoch,
+    /// Its log failed.
+    pub offline: bool,
+}
+
+/// A mirrored partition at its leader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MirrorSight {
+    /// What it does.
+    pub state: MirrorState,
+    /// A fetcher holds it.
+    pub fetching: bool,
+    /// FAILED: it will be tried again without an operator.
+    pub retries: bool,
+}
+
+/// A producer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProducerSight {
+    /// Records taken and not decided.
+    pub open: u64,
+    /// Nothing more will come.
+    pub idle: bool,
+}
+
+/// A consumer's position in one partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PositionSight {
+    /// Which partition.
+    pub partition: PartitionIx,
+    /// Next offset to read; −1 before it is known.
+    pub offset: Offset,
+    /// It was given up for want of a reset policy.
+    pub given_up: bool,
+    /// It reads up to the last stable offset only.
+    pub read_committed: bool,
+}
+
+/// A world, read-only.
+pub trait Sight {
+    /// A log of it.
+    type Log<'s>: LogSight
+    where
+        Self: 's;
+
+    /// Simulated time.
+    fn now(&self) -> Nanos;
+    /// Number of the present event.
+    fn step(&self) -> u64;
+    /// What the last step traced.
+    fn trace(&self) -> &[TraceEvent];
+    /// Whether a node's process runs and is not paused.
+    fn is_up(&self, node: NodeId) -> bool;
+    /// The metadata that a cluster's controller committed, while one is up.
+    fn image(&self, cluster: u8) -> Option<&MetadataImage>;
+    /// The metadata that a broker applied.
+    fn broker_image(&self, node: NodeId) -> Option<&MetadataImage>;
+    /// A broker's registration as it knows it.
+    fn broker_epoch(&self, node: NodeId) -> Option<BrokerEpoch>;
+    /// A replica in a running broker.
+    fn replica(&self, node: NodeId, partition: PartitionIx) -> Option<ReplicaSight<Self::Log<'_>>>;
+    /// What a running broker believes as leader.
+    fn leader(&self, node: NodeId, partition: PartitionIx) -> Option<LeaderSight>;
+    /// All partitions that a running broker hosts.
+    fn hosted(&self, node: NodeId) -> Vec<PartitionIx>;
+    /// A mirrored partition at the broker that leads it.
+    fn mirror(&self, node: NodeId, partition: PartitionIx) -> Option<MirrorSight>;
+    /// A producer by number.
+    fn producer(&self, number: u32) -> Option<ProducerSight>;
+    /// A consumer's positions by number.
+    fn positions(&self, number: u32) -> Option<Vec<PositionSight>>;
+    /// Who keeps simulated time from going on.
+    fn stuck(&self) -> Option<(NodeId, Lane)>;
+}

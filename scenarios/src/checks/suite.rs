@@ -1,0 +1,174 @@
+//! The checks over a world: finds out by itself who stopped and how, and who joined the cast.
+
+use super::core::{Core, Liveness, Options};
+use super::ghost::Stop;
+use super::roster::{ClusterPlace, MirrorPlace, Part, Place, Roster};
+use super::world_sight::WorldSight;
+use crate::setup::Setup;
+use mirrorlab_model::ids::NodeId;
+use mirrorlab_model::trace::Trace;
+use mirrorlab_reports::record::Violation;
+use mirrorlab_sim::node::LastStop;
+use mirrorlab_sim::world::World;
+
+/// All checks of one run.
+#[derive(Debug)]
+pub struct Suite {
+    core: Core,
+    /// By node.
+    lives: Vec<Life>,
+    calls: u32,
+    clients: usize,
+}
+
+/// A node's life as it was looked at last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Life {
+    incarnation: u32,
+    /// It was down then, and the checks know why.
+    stop_told: bool,
+}
+
+/// Steps that traced nothing, after which somebody looks all the same whether a process ended.
+const LOOK_EVERY: u32 = 256;
+
+fn clients(setup: &Setup) -> usize {
+    setup.producers.len() + setup.consumers.len() + setup.admins.len()
+}
+
+impl Suite {
+    /// Checks for a world. Clients may join later.
+    #[must_use]
+    pub fn new(setup: &Setup, options: Options) -> Self {
+        Self { core: Core::new(roster(setup), options), lives: Vec::new(), calls: 0, clients: clients(setup) }
+    }
+
+    /// Called after every step of the world. Returns what it broke, all of it.
+    pub fn on_step(&mut self, world: &World, setup: &Setup) -> &[Violation] {
+        self.calls = self.calls.wrapping_add(1);
+        let idle = world.trace().is_empty();
+        if idle && self.calls % LOOK_EVERY != 0 {
+            return &[];
+        }
+        let sight = WorldSight { world, setup };
+        if clients(setup) != self.clients {
+            self.clients = clients(setup);
+            let Roster { places, names, producers, consumers, .. } = roster(setup);
+            let own = &mut self.core.roster;
+            (own.places, own.names, own.producers, own.consumers) = (places, names, producers, consumers);
+        }
+        if idle {
+            self.look_for_stops(&sight);
+            return self.core.settled(&sight);
+        }
+        for event in world.trace() {
+            // A life that was seen down, or not seen at all, is looked at before its node's events are.
+            let seen = Life { incarnation: world.node(event.node).incarnation, stop_told: false };
+            let rare = matches!(
+                event.trace,
+                Trace::BecameLeader { .. }
+                    | Trace::Elected { .. }
+                    | Trace::PartitionChanged { .. }
+                    | Trace::Registered { .. }
+            );
+            if rare || self.lives.get(usize::from(event.node.0)) != Some(&seen) {
+                self.look_for_stops(&sight);
+            }
+        }
+        self.core.on_step(&sight)
+    }
+
+    /// Who stopped since the last look. A stop matters to a check when the node speaks again, or when somebody is elected in
+    /// its place: both lead here before their events are judged.
+    fn look_for_stops(&mut self, sight: &WorldSight<'_>) {
+        let nodes = sight.world.nodes();
+        self.lives.resize(nodes.len(), Life::default());
+        for (at, node) in nodes.iter().enumerate() {
+            let life = &mut self.lives[at];
+            if life.incarnation == node.incarnation {
+                life.stop_told &= node.process.is_none();
+                continue;
+            }
+            life.incarnation = node.incarnation;
+            // Going down and starting both raise the incarnation; one stop is told once.
+            let told = std::mem::replace(&mut life.stop_told, node.process.is_none());
+            if told {
+                continue;
+            }
+            let (stop, broken) = match node.last_stop {
+                LastStop::Never => continue,
+                LastStop::Clean => (Stop::Clean, None),
+                LastStop::Killed => (Stop::Killed, None),
+                LastStop::Broken(what) => (Stop::Killed, Some(what)),
+                LastStop::PowerLoss | LastStop::DiskFailed => (Stop::Lossy, None),
+                LastStop::Wiped => (Stop::Wiped, None),
+            };
+            self.core.on_stop(sight, NodeId(at as u16), stop, broken);
+        }
+    }
+
+    /// A process is about to be stopped from outside: notes what its disk promises to keep (S15). Optional.
+    pub fn before_stop(&mut self, world: &World, setup: &Setup, node: NodeId) {
+        self.core.before_stop(&WorldSight { world, setup }, node);
+    }
+
+    /// What is not so yet, in the converge phase.
+    pub fn liveness(&mut self, world: &World, setup: &Setup) -> Liveness {
+        self.look_for_stops(&WorldSight { world, setup });
+        self.core.liveness(&WorldSight { world, setup })
+    }
+
+    /// A quiet point: sweeps all partitions.
+    pub fn at_quiet(&mut self, world: &World, setup: &Setup) -> Vec<Violation> {
+        self.look_for_stops(&WorldSight { world, setup });
+        self.core.at_quiet(&WorldSight { world, setup }, false)
+    }
+
+    /// The end of a run that converged.
+    pub fn at_end(&mut self, world: &World, setup: &Setup) -> Vec<Violation> {
+        self.look_for_stops(&WorldSight { world, setup });
+        self.core.at_end(&WorldSight { world, setup })
+    }
+
+    /// Excuses used so far, one line each.
+    #[must_use]
+    pub fn excuses(&self) -> Vec<String> {
+        self.core.excuses()
+    }
+
+    /// The checks themselves, for reports: the ghost, and what was acknowledged.
+    #[must_use]
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+}
+
+fn roster(setup: &Setup) -> Roster {
+    let mut roster = Roster::default();
+    for (cluster, c) in setup.clusters.iter().enumerate() {
+        let cluster = cluster as u8;
+        roster.clusters.push(ClusterPlace { name: c.name.clone(), brokers: c.brokers.clone() });
+        for (slot, node) in c.brokers.iter().enumerate() {
+            let name = format!("{}/broker-{}", c.name, slot + 1);
+            roster.seat(*node, &name, Place { cluster, part: Part::Broker(slot as u16) });
+        }
+        for (n, node) in c.controllers.iter().enumerate() {
+            let name = format!("{}/controller-{}", c.name, n + 1);
+            roster.seat(*node, &name, Place { cluster, part: Part::Controller });
+        }
+        if let Some(admin) = setup.admins.get(usize::from(cluster)) {
+            roster.seat(*admin, &format!("{}/admin", c.name), Place { cluster, part: Part::Client });
+        }
+    }
+    for client in setup.producers.iter().chain(&setup.consumers) {
+        roster.seat(client.node, &client.name, Place { cluster: client.cluster, part: Part::Client });
+    }
+    roster.mirrors = setup
+        .mirrors
+        .iter()
+        .map(|m| MirrorPlace { name: m.name.clone(), source: m.source, destination: m.destination })
+        .collect();
+    roster.producers = setup.producers.iter().map(|c| (c.number, c.node)).collect();
+    roster.consumers = setup.consumers.iter().map(|c| (c.number, c.node)).collect();
+    roster
+}

@@ -1,0 +1,150 @@
+//! The table of all checks: what each demands, where that comes from, what it listens to, when it is asked, and what trips it.
+
+/// Kinds of trace events that checks subscribe to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)] // named after the trace events
+pub enum Kind {
+    Appended,
+    Truncated,
+    LogStartMoved,
+    HighWatermarkMoved,
+    LogRecovered,
+    BecameLeader,
+    IsrProposed,
+    IsrCommitted,
+    FollowerPosition,
+    Acked,
+    Read,
+    ToldEnd,
+    Registered,
+    MetadataApplied,
+    MetadataCommitted,
+    PartitionChanged,
+    Elected,
+    BrokerFenced,
+    MirrorStateChanged,
+    MirrorFetcherAdded,
+    MirrorFetcherRemoved,
+    Mirrored,
+    /// A process ended by itself.
+    Exited,
+}
+
+/// When a check is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// With each event of its kinds.
+    Event,
+    /// At elections, restarts and cuts, for the partitions they touch.
+    Election,
+    /// At quiet points and at the end, for all partitions.
+    Quiet,
+    /// At the end.
+    Final,
+    /// In the converge phase, until it holds.
+    Liveness,
+}
+
+/// One check.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckInfo {
+    /// Its id in the catalogue of invariants.
+    pub id: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// What it demands, in a sentence.
+    pub statement: &'static str,
+    /// Where that comes from.
+    pub sources: &'static str,
+    /// What it listens to.
+    pub kinds: &'static [Kind],
+    /// When it is asked.
+    pub phases: &'static [Phase],
+    /// What trips it: guards that are switched off, or damage done to a world.
+    pub trips: &'static str,
+}
+
+use Kind as K;
+use Phase as P;
+
+macro_rules! checks {
+    ($( $id:literal $name:literal $says:literal, $sources:literal, [$($kind:ident)*], [$($phase:ident)+], $trips:literal; )*) => {
+        /// All checks, safety first.
+        pub static CHECKS: &[CheckInfo] = &[ $( CheckInfo {
+            id: $id, name: $name, statement: $says, sources: $sources,
+            kinds: &[$(K::$kind),*], phases: &[$(P::$phase),+], trips: $trips,
+        } ),* ];
+    };
+}
+
+checks! {
+    "S0" "own assertions" "No process stops on a broken assertion of its own.", "design section 2, verdicts",
+        [Exited], [Event], "any Effect::Exit(Broken)";
+    "S1" "valid log" "Batches of a log are contiguous or gap where the source's do, do not overlap, and have valid CRCs.", "catalogue S1",
+        [Appended], [Event Quiet], "MirrorOffsetMatchesLog, FetchOffsetMatches off; a batch left out or damaged on disk";
+    "S2" "log matching" "Two replicas are equal below both watermarks, and below any batch of the same epoch.", "catalogue S2; TLA+ LogMatching",
+        [BecameLeader LogRecovered], [Election Quiet], "ReconcileByEpoch, DivergenceCuts, BarrierAfterMirrorCut off; a batch exchanged on one replica";
+    "S3" "leader completeness" "A leader holds everything committed, and every record acknowledged with acks=all.", "catalogue S3; TLA+ LeaderCompleteness",
+        [BecameLeader], [Election], "ReconcileByEpoch, WatermarkNeedsMinIsr, MaximalIsr off; ISR growth without a check of positions";
+    "S4" "candidate completeness" "Every ISR and ELR member that is up holds everything committed.", "catalogue S4; TLA+ LeaderCandidateCompleteness, StrongIsr",
+        [BecameLeader Truncated], [Event Election Quiet], "ReconcileByEpoch (a follower cuts to its watermark), IsrGrowthNeedsPosition off";
+    "S5" "quorum superset" "A watermark moves only over what every maximal-ISR member really holds, with an ISR that is large enough.", "catalogue S5; KIP-497, KIP-966; TLA+ ReplicationQuorumSuperset",
+        [HighWatermarkMoved FollowerPosition IsrProposed IsrCommitted], [Event], "MaximalIsr, PositionsResetInNewEpoch, WatermarkNeedsMinIsr, StaleIsrAnswerIgnored off";
+    "S6" "no global loss" "Every acknowledged record is on some replica, unless an ordered cut, retention or an excuse took it.", "catalogue S6; TLA+ NoCommittedRecordLostGlobally",
+        [Truncated], [Event Final], "DivergenceNeedsSupport off; all replicas cut";
+    "S7" "watermarks" "A leader's watermark never falls within its epoch, and no watermark is above its log end.", "catalogue S7",
+        [HighWatermarkMoved], [Event Quiet], "HighWatermarkWithinLog off";
+    "S8" "repeatable read" "What a consumer read is what the leader has there, now and later.", "catalogue S8; TLA+ ConsistentRead",
+        [Read], [Event], "a fetch served above the watermark; a batch exchanged under a reader";
+    "S9" "epochs in the log" "Epochs of a log never fall, and the epoch table is the one its batches give.", "catalogue S9; KIP-101",
+        [Appended], [Event Election Quiet], "MirrorLeaderKeepsSourceEpochs, EpochStartAssigned off; an entry left after a cut";
+    "S10" "one writer per epoch" "In each leader epoch one broker writes, the one that the controller named; one mirror fetcher runs, at the leader.", "catalogue S10",
+        [Appended BecameLeader MirrorFetcherAdded], [Event], "MirrorLeaderOnly, OlderMetadataIgnored off; two elections in one epoch";
+    "S11" "no acknowledged zombie write" "acks=all acknowledges only what is committed.", "catalogue S11",
+        [Acked], [Event], "AcksAllWaits, DeposedLeaderRefuses off";
+    "S12" "membership" "ISR and ELR are disjoint sets of replicas, with the leader in the ISR and no fenced newcomer.", "catalogue S12; KIP-841, KIP-903, KIP-966",
+        [PartitionChanged BrokerFenced], [Event], "the controller's guards of AlterPartition off";
+    "S13" "metadata" "What a broker applied is a prefix of what the controller committed.", "catalogue S13; TLA+ MetadataLogMatching",
+        [MetadataApplied MetadataCommitted], [Event], "an observer that skips or repeats a record; a metadata log that loses committed records";
+    "S14" "unclean exclusion" "After a lossy stop a replica is in no candidate set until it caught up.", "catalogue S14; KIP-966",
+        [PartitionChanged Registered], [Event], "CleanShutdownChecked off; ISR growth without a check of positions";
+    "S15" "recovery" "A restarted log is a prefix of what it was, at least what was durable; a killed process loses nothing.", "catalogue S15",
+        [LogRecovered], [Event], "recovery that cuts too much, or trusts a stale clean marker";
+    "S16" "idempotence" "Sequences of a producer are consecutive; the record at an acknowledged offset is the acknowledged one.", "catalogue S16; KIP-98, KIP-360",
+        [Acked], [Event Quiet], "SequenceChecked off; a write that is swallowed";
+    "S17" "producer table" "The producer table is the fold of the log after every restart and cut.", "catalogue S17",
+        [LogRecovered Truncated], [Election Quiet], "PidResetAppliedOnLoad, PidResetAppliedOnAppend off; a snapshot that outlives a cut";
+    "S21" "log start" "A log start never falls and stays within what is committed.", "catalogue S21; KAFKA-14190 family",
+        [LogStartMoved], [Event], "a log start above the watermark";
+    "S22" "visible ends" "The end that a client is told never falls.", "catalogue S22; KIP-207",
+        [ToldEnd], [Event], "ListOffsets that answers before the epoch's first commit";
+    "S30" "mirror equality" "Mirrored batches equal the source's in offset, epoch and bytes.", "catalogue S30; KIP-1279",
+        [Mirrored], [Event Quiet], "MirrorAnswerIsCurrent, BatchEpochWithinSourceEpoch, DivergenceCuts off";
+    "S31" "origin" "Mirrored batches come from the configured source, from below its watermark.", "catalogue S31",
+        [Mirrored], [Event], "SourceClusterIdMatches, UnknownLeaderEpochBacksOff off";
+    "S32" "read-only" "No producer's batch enters a mirrored partition, no mirrored batch a stopped one.", "catalogue S32",
+        [Appended], [Event], "MirrorTopicReadOnly off";
+    "S33" "fence at stop" "A fetcher that let a partition go appends no more.", "catalogue S33",
+        [Mirrored MirrorFetcherAdded MirrorFetcherRemoved], [Event], "MirrorAnswerIsCurrent, MirrorLeaderOnly off";
+    "S34" "epoch floor" "The leader epoch here is never below a mirrored batch's, and local batches are above the mirrored ones.", "catalogue S34; spec 3.3",
+        [Appended], [Event], "EpochBumpBeforeAppend, BumpWaitsForImage off";
+    "S46" "topics" "A mirror topic has its source's id and partitions.", "catalogue S46; spec 1.9",
+        [Mirrored], [Event Quiet], "SourceTopicIdMatches off";
+    "L1" "decided" "Every sent value ends acknowledged, refused or undecided.", "catalogue L1", [], [Liveness], "a producer that forgets a batch; AcksAllWaits without an end";
+    "L2" "everywhere" "Every acknowledged value reaches every replica.", "catalogue L2", [], [Liveness], "a follower that stops fetching";
+    "L3" "registered" "Every broker that is up gets registered and unfenced.", "catalogue L3", [], [Liveness], "heartbeats that are not answered";
+    "L4" "leaders" "Every partition with an eligible replica has a live leader that knows it.", "catalogue L4", [], [Liveness], "an election that is forgotten";
+    "L5" "in sync" "The ISR is all live replicas, and no change of it stays pending.", "catalogue L5", [], [Liveness], "IsrAnswerClearsFlight off";
+    "L6" "watermark" "The watermark reaches the log end.", "catalogue L6", [], [Liveness], "a watermark that is not looked at after an ISR change";
+    "L8" "mirrored" "With the source idle the mirror has everything.", "catalogue L8", [], [Liveness], "UnknownLeaderEpochBacksOff, FetcherFollowsSourceLeader, MissedPartitionIsRetried off";
+    "L11" "retried" "A retryable failure of a mirror returns to work.", "catalogue L11", [], [Liveness], "EveryBumpRemembered off; a retry timer that is lost";
+    "L13" "consumers" "Every consumer reads everything before it.", "catalogue L13", [], [Liveness], "a redirect loop; a session error without end";
+    "L14" "metadata" "Every broker applies all committed metadata.", "catalogue L14", [], [Liveness], "an observer that stops asking";
+    "L19" "time" "No node runs without end at one instant.", "catalogue L19", [], [Liveness], "a lane that wakes itself";
+}
+
+/// One check by id.
+#[must_use]
+pub fn explain(id: &str) -> Option<&'static CheckInfo> {
+    CHECKS.iter().find(|c| c.id == id)
+}

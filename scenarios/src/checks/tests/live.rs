@@ -1,0 +1,129 @@
+//! Liveness: each property is shown a world in which it does not hold yet, and the excuses that it knows.
+
+use super::fake::{batch, controller, node, Play, CLIENT, P};
+use super::mirrors::{copy, mirroring};
+use super::{committed, NOTHING};
+use crate::checks::sight::{MirrorSight, PositionSight, ProducerSight};
+use mirrorlab_model::ids::*;
+use mirrorlab_model::metadata::image::MetadataImage;
+use mirrorlab_model::metadata::records::Record;
+use mirrorlab_model::ports::Lane;
+use mirrorlab_model::states::MirrorState;
+use mirrorlab_model::trace::Origin;
+
+fn excuses(play: &mut Play) -> Vec<String> {
+    let left = play.core.liveness(&play.world);
+    left.excuses.iter().filter_map(|line| line.split(" (").next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_settled_world_has_nothing_left() {
+    let mut play = committed(2);
+    play.world.producer = Some(ProducerSight { open: 0, idle: true });
+    let position = PositionSight { partition: P, offset: Offset(8), given_up: false, read_committed: false };
+    play.world.positions = Some(vec![position]);
+    assert_eq!(play.left(), NOTHING);
+}
+
+#[test]
+fn l1_waits_for_every_verdict() {
+    let mut play = committed(2);
+    play.world.producer = Some(ProducerSight { open: 2, idle: false });
+    assert_eq!(play.left(), ["L1"]);
+}
+
+#[test]
+fn l2_waits_for_every_replica() {
+    let mut play = committed(2);
+    play.acked(5, 3);
+    play.core.ghost.clusters[0].partition(P).members[2].end = Offset(5);
+    assert_eq!(play.left(), ["L2"]);
+    play.world.down.insert(node(0, 3));
+    assert!(excuses(&mut play).contains(&"L2: node down".to_owned()));
+}
+
+#[test]
+fn l3_waits_for_registrations() {
+    let mut play = committed(2);
+    let (broker, epoch) = (BrokerId(2), BrokerEpoch(2));
+    play.record(0, &Record::BrokerChange { broker, epoch, fenced: true, shutting_down: false });
+    assert_eq!(play.left(), ["L3"]);
+}
+
+#[test]
+fn l4_waits_for_leaders_unless_nobody_may_lead() {
+    let mut play = committed(2);
+    play.change(0, -1, 2, 0b111, 0);
+    assert_eq!(play.left(), ["L4"]);
+    play.world.down.extend((1..=3).map(|b| node(0, b)));
+    assert_eq!(play.left(), NOTHING);
+    assert!(excuses(&mut play).contains(&"L4: no eligible replica".to_owned()));
+    play.world.down.insert(controller(0));
+    assert!(play.left().contains(&"L4".to_owned()));
+}
+
+#[test]
+fn l5_waits_for_the_whole_isr_and_for_answers() {
+    let mut play = committed(2);
+    play.change(0, 1, 1, 0b011, 0);
+    assert_eq!(play.left(), ["L5"]);
+    let mut play = committed(2);
+    play.replica(0, 1).in_flight = true;
+    assert_eq!(play.left(), ["L5"]);
+}
+
+#[test]
+fn l6_waits_for_the_watermark_unless_too_few_are_up() {
+    let mut play = committed(2);
+    play.append(0, 1, Origin::Client, &batch(8, 1, 1));
+    assert_eq!(play.left(), ["L6"]);
+    play.world.down.extend([node(0, 2), node(0, 3)]);
+    assert_eq!(play.left(), NOTHING);
+    assert!(excuses(&mut play).contains(&"L6: too few replicas".to_owned()));
+}
+
+#[test]
+fn l8_waits_for_the_mirror() {
+    let mut play = mirroring();
+    copy(&mut play, &batch(0, 1, 5), 0, 5);
+    assert_eq!(play.left(), ["L8"]);
+    copy(&mut play, &batch(5, 1, 3), 5, 8);
+    assert_eq!(play.left(), NOTHING);
+}
+
+#[test]
+fn l11_waits_for_retries_and_excuses_what_needs_an_operator() {
+    let mut play = mirroring();
+    let failed = |retries| MirrorSight { state: MirrorState::Failed, fetching: false, retries };
+    play.world.mirrors.insert((node(1, 1), P), failed(true));
+    assert_eq!(play.left(), ["L11"]);
+    play.world.mirrors.insert((node(1, 1), P), failed(false));
+    assert_eq!(play.left(), NOTHING);
+    assert!(excuses(&mut play).contains(&"L11: failed for good".to_owned()));
+}
+
+#[test]
+fn l13_waits_for_consumers() {
+    let mut play = committed(2);
+    let position =
+        |offset, given_up| PositionSight { partition: P, offset: Offset(offset), given_up, read_committed: false };
+    play.world.positions = Some(vec![position(5, false)]);
+    assert_eq!(play.left(), ["L13"]);
+    play.world.positions = Some(vec![position(5, true)]);
+    assert_eq!(play.left(), NOTHING);
+    play.world.down.insert(CLIENT);
+}
+
+#[test]
+fn l14_waits_for_metadata() {
+    let mut play = committed(2);
+    play.world.applied.insert(node(0, 2), MetadataImage::default());
+    assert_eq!(play.left(), ["L14"]);
+}
+
+#[test]
+fn l19_names_who_stops_the_clock() {
+    let mut play = committed(2);
+    play.world.stuck = Some((node(0, 1), Lane(3)));
+    assert_eq!(play.left(), ["L19"]);
+}

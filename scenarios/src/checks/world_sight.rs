@@ -1,0 +1,169 @@
+//! A simulated world as checks see it.
+
+use super::sight::{LeaderSight, LogSight, MirrorSight, PositionSight, ProducerSight, ReplicaSight, Sight, Sum};
+use crate::setup::Setup;
+use bytes::Bytes;
+use mirrorlab_model::client::consumer::Awaits;
+use mirrorlab_model::ids::{BrokerEpoch, Nanos, NodeId, Now, Offset, PartitionIx};
+use mirrorlab_model::log::{EpochEntry, Log, ProducerStates};
+use mirrorlab_model::metadata::image::MetadataImage;
+use mirrorlab_model::ports::{FileId, Lane};
+use mirrorlab_model::replica::Role;
+use mirrorlab_model::states::MirrorState;
+use mirrorlab_model::trace::TraceEvent;
+use mirrorlab_model::wire::messages::Isolation;
+use mirrorlab_sim::disk::{LineageId, Look};
+use mirrorlab_sim::node::{Condition, Program};
+use mirrorlab_sim::world::World;
+
+/// A world and its names.
+#[derive(Clone, Copy, Debug)]
+pub struct WorldSight<'w> {
+    /// The world.
+    pub world: &'w World,
+    /// Who is who in it.
+    pub setup: &'w Setup,
+}
+
+/// A log in memory, and its node's disk.
+#[derive(Clone, Copy, Debug)]
+pub struct WorldLog<'w> {
+    log: &'w Log,
+    disk: Look<'w>,
+}
+
+impl WorldLog<'_> {
+    fn file(&self, segment: usize) -> Option<FileId> {
+        self.log.segments().nth(segment).map(|s| s.file)
+    }
+}
+
+impl LogSight for WorldLog<'_> {
+    type Lineage = LineageId;
+
+    fn start(self) -> Offset {
+        self.log.start()
+    }
+    fn end(self) -> Offset {
+        self.log.end()
+    }
+    fn high_watermark(self) -> Offset {
+        self.log.high_watermark()
+    }
+    fn last_stable(self) -> Offset {
+        self.log.last_stable()
+    }
+    fn recovery_point(self) -> Offset {
+        self.log.recovery_point()
+    }
+    fn epochs(&self) -> &[EpochEntry] {
+        self.log.epochs().entries()
+    }
+    fn producers(&self) -> &ProducerStates {
+        self.log.producers()
+    }
+    fn segments(self) -> usize {
+        self.log.segment_count()
+    }
+    fn base(self, segment: usize) -> Offset {
+        self.log.segments().nth(segment).map_or(self.log.end(), |s| s.base)
+    }
+    fn batches(self, segment: usize) -> u32 {
+        self.file(segment).map_or(0, |f| self.disk.appends(f))
+    }
+    fn batch(self, segment: usize, at: u32) -> Bytes {
+        self.file(segment).map_or_else(Bytes::new, |f| self.disk.append(f, at))
+    }
+    fn sum(self, segment: usize, batches: u32) -> Sum {
+        self.file(segment).map_or(0, |f| self.disk.sum(f, batches))
+    }
+    fn lineage(self, segment: usize) -> Option<LineageId> {
+        self.disk.lineage(self.file(segment)?)
+    }
+}
+
+impl WorldSight<'_> {
+    fn clock(&self, node: NodeId) -> Now {
+        self.world.node(node).clock.now(self.world.now())
+    }
+    fn up(&self, node: NodeId) -> Option<&mirrorlab_sim::node::Node> {
+        Some(self.world.node(node)).filter(|n| n.condition == Condition::Up)
+    }
+}
+
+impl Sight for WorldSight<'_> {
+    type Log<'s>
+        = WorldLog<'s>
+    where
+        Self: 's;
+
+    fn now(&self) -> Nanos {
+        self.world.now()
+    }
+    fn step(&self) -> u64 {
+        self.world.counts().events
+    }
+    fn trace(&self) -> &[TraceEvent] {
+        self.world.trace()
+    }
+    fn is_up(&self, node: NodeId) -> bool {
+        self.world.node(node).condition == Condition::Up
+    }
+    fn image(&self, cluster: u8) -> Option<&MetadataImage> {
+        self.setup.image(self.world, cluster)
+    }
+    fn broker_image(&self, node: NodeId) -> Option<&MetadataImage> {
+        self.world.node(node).broker().map(|b| &b.image)
+    }
+    fn broker_epoch(&self, node: NodeId) -> Option<BrokerEpoch> {
+        self.world.node(node).broker().map(|b| b.epoch())
+    }
+    fn replica(&self, node: NodeId, partition: PartitionIx) -> Option<ReplicaSight<WorldLog<'_>>> {
+        let node = self.world.node(node);
+        let replica = node.broker()?.replicas.get(partition)?;
+        let log = WorldLog { log: replica.log, disk: node.disk.look(self.world.store()) };
+        Some(ReplicaSight {
+            log,
+            leads: replica.role() == Role::Leader,
+            leader_epoch: replica.leader_epoch(),
+            partition_epoch: replica.partition_epoch(),
+            offline: replica.offline() || replica.log.is_offline(),
+        })
+    }
+    fn leader(&self, node: NodeId, partition: PartitionIx) -> Option<LeaderSight> {
+        let leader = self.world.node(node).broker()?.replicas.get(partition)?.leader?;
+        let replicas = leader.replicas.iter().copied().collect();
+        Some(LeaderSight { replicas, isr: leader.isr, proposed: leader.proposed, in_flight: leader.in_flight })
+    }
+    fn hosted(&self, node: NodeId) -> Vec<PartitionIx> {
+        self.world.node(node).broker().map_or_else(Vec::new, |b| b.replicas.iter().map(|r| r.partition()).collect())
+    }
+    fn mirror(&self, node: NodeId, partition: PartitionIx) -> Option<MirrorSight> {
+        let manager = &self.world.node(node).broker()?.mirror;
+        let part = manager.part(partition)?;
+        let retries = part.state == MirrorState::Failed && part.attempt >= 0;
+        Some(MirrorSight { state: part.state, fetching: manager.is_fetching(partition), retries })
+    }
+    fn producer(&self, number: u32) -> Option<ProducerSight> {
+        let node = self.setup.producers.iter().find(|c| c.number == number)?.node;
+        let producer = self.up(node)?.producer()?;
+        Some(ProducerSight { open: producer.open_records(), idle: producer.is_idle(self.clock(node)) })
+    }
+    fn positions(&self, number: u32) -> Option<Vec<PositionSight>> {
+        let node = self.setup.consumers.iter().find(|c| c.number == number)?.node;
+        let up = self.up(node)?;
+        let consumer = up.consumer().filter(|c| !c.is_stopped(self.clock(node)))?;
+        let Program::Consumer(config) = &up.program else { return None };
+        let read_committed = config.isolation == Isolation::ReadCommitted;
+        let of = |p: &mirrorlab_model::client::consumer::Position| PositionSight {
+            partition: p.partition,
+            offset: p.offset,
+            given_up: p.awaits == Awaits::Nothing,
+            read_committed,
+        };
+        Some(consumer.positions().iter().map(of).collect())
+    }
+    fn stuck(&self) -> Option<(NodeId, Lane)> {
+        self.world.stuck()
+    }
+}
