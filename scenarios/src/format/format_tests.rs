@@ -204,7 +204,7 @@ colour = "red"
 [clusters.east]
 brokers = 4294967296
 site = "dc-east"
-config = { min.insync.replicas = 2, "unclean.leader.electoin.enable" = true, "log.roll.ms" = "soon" }
+config = { min.insync.replicas = 2, "num.replica.fetchrs" = 2, "replica.lag.time.max.ms" = "soon" }
 
 [clusters.west]
 site = "dc-west"
