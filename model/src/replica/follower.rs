@@ -77,9 +77,8 @@ impl Replicas {
             // Before everything that this log holds, or an answer without an epoch.
             _ => leader.end.min(end),
         };
-        if to < end {
-            self.cut(slot, to, CutCause::Divergence, now, cx)?;
-        }
+        // Also at the end: an epoch in which this broker led and wrote nothing may be all that differs.
+        self.cut(slot, to, CutCause::Divergence, now, cx)?;
         Ok(self.logs[slot].as_ref().map_or(to, |log| log.end()))
     }
 
