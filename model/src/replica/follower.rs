@@ -85,6 +85,14 @@ impl Replicas {
     /// The replica failed: it neither leads nor follows until the broker restarts.
     pub(crate) fn take_offline(&mut self, slot: usize) {
         self.hot[slot].flags |= Hot::OFFLINE;
+        self.disk_failed = true;
+    }
+
+    /// Whether a log failed. All logs are on one disk: a broker that lost it cannot go on (stock `LogManager` halts when the
+    /// last log directory failed), and only by its end do its leaderships go to others.
+    #[must_use]
+    pub fn disk_failed(&self) -> bool {
+        self.disk_failed
     }
 }
 
