@@ -5,8 +5,9 @@
 
 use crate::checks::{Options as CheckOptions, Suite};
 use crate::conditions::Eye;
-use crate::faults::{undo, Striker, Undo};
+use crate::faults::{undo, Done, Striker, Undo};
 use crate::format::action::{Action, After, Step, Trigger};
+use crate::hands::Hands;
 use crate::lab::Lab;
 use crate::marks::{Mark, Marks};
 use crate::meter::Meter;
@@ -40,6 +41,14 @@ pub struct End {
     excuses: Vec<String>,
 }
 
+impl End {
+    /// Whether something broke.
+    #[must_use]
+    pub fn is_violation(&self) -> bool {
+        !self.violations.is_empty()
+    }
+}
+
 /// What a run waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
@@ -61,6 +70,8 @@ const LATE: u32 = 1 << 21;
 const SAMPLE: u32 = 1 << 22;
 /// The script that looks whether the phase is over.
 const PHASE: u32 = SAMPLE + 1;
+/// The script that does what was asked for by hand.
+const BY_HAND: u32 = SAMPLE + 2;
 /// Scripts from here on create mirrors.
 const MIRRORS: u32 = SAMPLE + 16;
 /// How often a phase is looked at that waits for the world.
@@ -88,7 +99,7 @@ pub struct Run {
     marks: Marks,
     meter: Meter,
     story: Story,
-    bands: Vec<Band>,
+    pub(crate) bands: Vec<Band>,
     base: Nanos,
     safety_end: Nanos,
     stands: Vec<Stand>,
@@ -99,6 +110,7 @@ pub struct Run {
     ordered: usize,
     phase: Phase,
     mirrors_at: Vec<(Nanos, String)>,
+    pub(crate) hands: Hands,
 }
 
 impl Drive for Run {
@@ -143,6 +155,7 @@ impl Run {
             over: BTreeSet::new(),
             phase: Phase::BrokersIn,
             mirrors_at: Vec::new(),
+            hands: Hands::default(),
         })
     }
 
@@ -156,6 +169,47 @@ impl Run {
     #[must_use]
     pub fn trace_hash(&self) -> u64 {
         self.lab.world.trace_hash()
+    }
+
+    // ---------------------------------------------------------------------------------------------------- for tests in Rust
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.job.plan
+    }
+
+    /// What the run waits for.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The world, to be looked at with the condition language.
+    #[must_use]
+    pub fn eye(&self) -> Eye<'_> {
+        Eye { world: &self.lab.world, setup: &self.lab.setup, done: &self.over }
+    }
+
+    /// When the safety phase began.
+    pub(crate) fn base(&self) -> Nanos {
+        self.base
+    }
+    pub(crate) fn safety_end(&self) -> Nanos {
+        self.safety_end
+    }
+    pub(crate) fn lab_mut(&mut self) -> &mut Lab {
+        &mut self.lab
+    }
+    pub(crate) fn tell(&mut self, text: String) {
+        self.story.tell(&self.lab.world, text, true);
+    }
+    pub(crate) fn strike_by_hand(&mut self, action: &Action) -> Done {
+        self.striker.strike(&mut self.lab, &self.job.plan.stage, action, &self.over)
+    }
+    /// Asks to be given a turn at an instant.
+    pub(crate) fn look_at_hands(&mut self, at: Nanos) {
+        self.lab.world.schedule_script(at, BY_HAND);
     }
 
     // ------------------------------------------------------------------------------------------------------------ phases
@@ -184,7 +238,7 @@ impl Run {
                 self.lab.create_topics(&stage);
             }
             Phase::TopicsExist if self.lab.orders_done() || boot_over => self.begin_safety(),
-            Phase::SafetyEnd if self.now() >= self.safety_end => self.heal(),
+            Phase::SafetyEnd if self.now() >= self.safety_end && !self.is_held() => self.heal(),
             Phase::Convergence => self.look_at_convergence()?,
             _ => {}
         }
@@ -193,7 +247,7 @@ impl Run {
             self.meter.catch_up = (lag == Some(0)).then(|| self.now().since(self.safety_end));
         }
         let next = match self.phase {
-            Phase::SafetyEnd => self.safety_end,
+            Phase::SafetyEnd if self.now() < self.safety_end => self.safety_end,
             _ => self.now() + LOOK,
         };
         self.lab.world.schedule_script(next, PHASE);
@@ -239,6 +293,7 @@ impl Run {
     /// Every fault ends, but for permanent ones; whatever is down starts.
     fn heal(&mut self) {
         self.phase = Phase::Convergence;
+        self.end_by_hand();
         let mut kept = BTreeSet::new();
         for n in 0..self.stands.len() {
             if self.job.plan.stage.timeline[n].permanent {
@@ -296,6 +351,7 @@ impl Run {
                 let next = self.now() + self.meter.interval;
                 self.lab.world.schedule_script(next, SAMPLE);
             }
+            BY_HAND => self.do_by_hand(),
             n if n >= MIRRORS => {
                 let name = self.mirrors_at[(n - MIRRORS) as usize].1.clone();
                 let stage = self.job.plan.stage.clone();
@@ -439,7 +495,7 @@ impl Run {
 
     // ------------------------------------------------------------------------------------------------------------ record
 
-    fn record(&mut self, end: End) -> Record {
+    pub(crate) fn record(&mut self, end: End) -> Record {
         let End { violations, excuses } = end;
         let expectations = if violations.is_empty() { self.expectations() } else { Vec::new() };
         let (verdict, reason) = self.verdict(&violations, &expectations);
