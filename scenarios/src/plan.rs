@@ -113,14 +113,14 @@ impl Plan {
         let safety = stage.phases.safety;
         let mut timeline: Vec<Step> = stage.timeline.iter().flat_map(|step| repeat(step, safety)).collect();
         if let Some(chaos) = &scenario.chaos {
-            timeline.extend(chaos::strikes(chaos, &stage, seed));
+            timeline.extend(chaos::strikes(chaos, &stage, scenario.vocabulary(), seed));
         }
         timeline.sort_by_key(|step| match step.trigger {
             Trigger::When { .. } => None,
             Trigger::At { at, .. } => Some(at),
         });
         stage.timeline = timeline;
-        override_registry(&mut stage, overrides);
+        override_registry(&mut stage, overrides, scenario.vocabulary());
         if overrides.ignore_expect {
             stage.expect = Expect::default();
         }
@@ -244,7 +244,7 @@ fn repeat(step: &Step, safety: Time) -> Vec<Step> {
 }
 
 /// The command line beats the file.
-fn override_registry(stage: &mut Stage, overrides: &Overrides) {
+fn override_registry(stage: &mut Stage, overrides: &Overrides, vocabulary: &Vocabulary) {
     let all = |names: &[String]| names.iter().any(|name| name == "all");
     let add = |list: &mut Vec<String>, names: &[String]| {
         for name in names.iter().filter(|name| *name != "all") {
@@ -257,7 +257,7 @@ fn override_registry(stage: &mut Stage, overrides: &Overrides) {
     add(&mut stage.guards_off, &overrides.guards_off);
     stage.quirks.retain(|name| !all(&overrides.quirks_off) && !overrides.quirks_off.contains(name));
     if all(&overrides.quirks_off) {
-        let quirks = guards::rows().filter(|row| row.kind != Kind::Guard).map(|row| row.name.to_owned());
+        let quirks = vocabulary.quirks.iter().map(|name| name.to_string());
         stage.quirks_off = quirks.collect();
     }
     add(&mut stage.quirks_off, &overrides.quirks_off);

@@ -326,9 +326,6 @@ impl Run {
             Happened::Event | Happened::Nothing => {}
         }
         let world = &self.lab.world;
-        if world.trace().is_empty() && happened == Happened::Event {
-            return ControlFlow::Continue(());
-        }
         for event in world.trace() {
             self.marks.on_trace(&event.trace);
             self.meter.on_trace(world.now(), event);
@@ -338,7 +335,8 @@ impl Run {
         if !violations.is_empty() {
             return ControlFlow::Break(End { violations: violations.to_vec(), excuses: Vec::new() });
         }
-        if self.phase == Phase::SafetyEnd && self.waiting + self.counting + self.ordered > 0 {
+        let traced = !self.lab.world.trace().is_empty() || happened == Happened::Script(SAMPLE);
+        if traced && self.phase == Phase::SafetyEnd && self.waiting + self.counting + self.ordered > 0 {
             self.watch_conditions();
         }
         ControlFlow::Continue(())
@@ -382,6 +380,7 @@ impl Run {
         if let Action::Heal { step: named } = &step.action {
             self.heal_partitions(named.as_deref());
         }
+        self.note_disks_before(&step.action);
         let stage = self.job.plan.stage.clone();
         let done = self.striker.strike(&mut self.lab, &stage, &step.action, &self.over);
         self.story.tell(&self.lab.world, done.text.clone(), true);
@@ -397,6 +396,17 @@ impl Run {
         self.stands[n as usize] = Stand::Struck { undo: done.undo, orders: done.orders, band };
         if nothing {
             self.finish_step(n);
+        }
+    }
+
+    /// Lets the checks note what the disks of those promise that are about to be stopped (S15).
+    fn note_disks_before(&mut self, action: &Action) {
+        let (Action::PowerLoss { node, .. } | Action::Kill { node, .. } | Action::Wipe { node, .. }) = action else {
+            return;
+        };
+        let eye = Eye { world: &self.lab.world, setup: &self.lab.setup, done: &self.over };
+        for n in eye.nodes(node) {
+            self.suite.before_stop(&self.lab.world, &self.lab.setup, n);
         }
     }
 

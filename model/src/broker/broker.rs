@@ -47,6 +47,8 @@ pub struct Broker {
     /// The metadata as far as applied.
     pub image: MetadataImage,
     pub(crate) delta: MetadataDelta,
+    /// The image is ahead of what was acted on.
+    pub(crate) unpublished: bool,
     pub(crate) observer: Observer,
     pub(crate) channels: [ControllerChannel; 3],
     pub(crate) answers: VecDeque<(usize, Message)>,
@@ -88,6 +90,7 @@ impl Broker {
             fetchers: ReplicaFetchers::new(config.broker, fetchers),
             image: MetadataImage::default(),
             delta: MetadataDelta::default(),
+            unpublished: false,
             observer: Observer::new(config.broker, config.controllers.clone()),
             channels,
             answers: VecDeque::new(),

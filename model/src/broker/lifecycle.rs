@@ -158,6 +158,8 @@ impl Broker {
         self.life.stage = Stage::CatchingUp;
         let clean = self.life.previous_epoch != BrokerEpoch(-1);
         cx.trace(Trace::Registered { broker: self.config.broker, epoch: answer.epoch.0, clean });
+        // What was fetched while there was no registration may be acted on now.
+        cx.wake(crate::broker::lanes::METADATA);
         self.beat(now, cx);
     }
 

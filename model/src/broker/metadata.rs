@@ -255,6 +255,7 @@ impl Broker {
                 _ => {}
             }
         }
+        self.publish(now, cx);
         let leader = self.observer.leader;
         for channel in &mut self.channels {
             channel.set_leader(leader, now, cx);
@@ -271,9 +272,8 @@ impl Broker {
                 return;
             }
         }
-        if applied {
-            self.publish(now, cx);
-        }
+        self.unpublished |= applied;
+        self.publish(now, cx);
     }
 
     fn on_snapshot(&mut self, answer: &FetchSnapshotResponse, now: Now, cx: &mut Cx) {
@@ -311,11 +311,21 @@ impl Broker {
         self.observer.applied_end = download.id;
         self.observer.waiting.clear();
         self.observer.high_watermark = self.observer.high_watermark.max(download.id.0);
+        self.unpublished = true;
         self.publish(now, cx);
     }
 
     /// Takes the delta over: brokers, topics, roles, fetchers, mirrors. Then the delta is empty again.
+    ///
+    /// Before its own registration stands in the image, a broker acts on nothing: until then the image may still name it
+    /// leader, or in sync, by the word of a predecessor that lost its disk (Kafka installs its publishers only after the
+    /// controller let it catch up).
     fn publish(&mut self, now: Now, cx: &mut Cx) {
+        let registered = self.life.epoch.0 >= 0 && self.image.end().0 > self.life.epoch.0;
+        if !self.unpublished || !cx.guards.admits(guard::PublishAfterRegistration, registered) {
+            return;
+        }
+        self.unpublished = false;
         let delta = std::mem::take(&mut self.delta);
         cx.trace(Trace::MetadataApplied { end: self.image.end().0, hash: self.image.hash() });
         self.publish_brokers(&delta);

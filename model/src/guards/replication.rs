@@ -33,6 +33,7 @@ registry! { base 64;
     guard WholeDelta: "One metadata delta may make a broker follower of one partition and mirror leader of another: both are done.", "M22", ["L8"];
     guard MarkerRemovedFirst: "The clean-shutdown marker is removed before logs are loaded.", "D02, KAFKA-10471", ["S15", "S17"];
     guard LogsByTopicId: "A log on disk serves a topic only if its topic id is the topic's.", "I18, KAFKA-14616", ["S46", "S8", "L2"];
+    guard PublishAfterRegistration: "A broker acts on metadata only once its own registration stands in it.", "KIP-631, I08 (restart faster than the session timeout)", ["S3", "S14", "S4"];
     guard RegistrationOfThisIncarnation: "A registration answer counts only for the incarnation that asked.", "I17, KAFKA-7235", ["S14", "L3"];
     guard ShutdownFlushesFirst: "The clean-shutdown marker is written after every log was flushed.", "D02, KAFKA-15375", ["S15"];
     guard ShutdownMovesLeaders: "A broker stops only after the controller moved its leaderships away.", "KIP-631", ["L4", "S11"];

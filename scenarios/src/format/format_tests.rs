@@ -204,7 +204,7 @@ colour = "red"
 [clusters.east]
 brokers = 4294967296
 site = "dc-east"
-config = { min.insync.replicas = 2, "unclean.leader.electoin.enable" = true, "log.roll.ms" = "soon" }
+config = { min.insync.replicas = 2, "num.replica.fetchrs" = 2, "replica.lag.time.max.ms" = "soon" }
 
 [clusters.west]
 site = "dc-west"
@@ -385,8 +385,8 @@ proptest! {
     }
 
     #[test]
-    fn no_mutated_file_panics(edits in proptest::collection::vec((0usize..4000, 0usize..40, "\\PC{0,6}|\n|\"|\\[|=|-|9{1,25}"), 1..6)) {
-        let mut text = include_str!("../../tour.toml").to_owned();
+    fn no_mutated_file_panics(whole in any::<bool>(), edits in proptest::collection::vec((0usize..12_000, 0usize..40, "\\PC{0,6}|\n|\"|\\[|=|-|9{1,25}"), 1..6)) {
+        let mut text = if whole { include_str!("../plan/everything.toml") } else { include_str!("../../tour.toml") }.to_owned();
         for (at, cut, put) in edits {
             let floor = |n: usize| (0..=n.min(text.len())).rev().find(|n| text.is_char_boundary(*n)).unwrap_or(0);
             let (start, end) = (floor(at % (text.len() + 1)), floor(at % (text.len() + 1) + cut));

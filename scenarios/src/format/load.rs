@@ -115,10 +115,22 @@ pub(crate) fn measure(problems: &mut Problems) -> Option<usize> {
     Some(tokens)
 }
 
+/// Tokens up to which every mistake of the syntax is collected; in a larger text only the first one, since the parser keeps
+/// them all in memory.
+const RECOVERABLE: usize = 200_000;
+
 /// Parses measured text. Repeated keys are problems, but the rest of the file is still worth reading; after any other
 /// problem of the syntax it is not.
-pub(crate) fn parse<'i>(text: &'i str, problems: &mut Problems) -> Option<Spanned<DeTable<'i>>> {
-    let (tree, errors) = DeTable::parse_recoverable(text);
+pub(crate) fn parse<'i>(text: &'i str, tokens: usize, problems: &mut Problems) -> Option<Spanned<DeTable<'i>>> {
+    let (tree, errors) = if tokens <= RECOVERABLE {
+        let (tree, errors) = DeTable::parse_recoverable(text);
+        (Some(tree), errors)
+    } else {
+        match DeTable::parse(text) {
+            Ok(tree) => (Some(tree), Vec::new()),
+            Err(error) => (None, vec![error]),
+        }
+    };
     let mut usable = true;
     for error in errors {
         if problems.is_full() {
@@ -142,5 +154,5 @@ pub(crate) fn parse<'i>(text: &'i str, problems: &mut Problems) -> Option<Spanne
             problems.error(&span, "syntax", error.message().to_owned(), help);
         }
     }
-    usable.then_some(tree)
+    tree.filter(|_| usable)
 }

@@ -1,6 +1,6 @@
 //! Scenario files: TOML with explicit units in which every table is closed.
 //!
-//! Read in this order: `types.rs`, `action.rs`, `condition.rs`, `chaos.rs` (what a file can say), `vocabulary.rs` (names that
+//! Read in this order: `types.rs`, `action.rs`, `places.rs`, `condition.rs`, `chaos.rs` (what a file can say), `vocabulary.rs` (names that
 //! belong to other parts), `table.rs` and `refs.rs` (how it is read), `topology.rs`, `workload.rs`, `timeline*.rs`,
 //! `outcome.rs` (one section each), `live.rs` (the same in the middle of a run), `load.rs` and `limits.rs` (bounds),
 //! `matrix.rs`, `diagnostics.rs`, `schema.rs`.
@@ -20,6 +20,7 @@ pub(crate) mod live;
 mod load;
 mod matrix;
 mod outcome;
+mod places;
 mod refs;
 mod schema;
 mod table;
@@ -185,7 +186,8 @@ fn read_rows(
 ) -> Result<Vec<(String, Scenario)>, Diagnostics> {
     let mut problems = Problems::new(name, text);
     let text = Arc::clone(&problems.source.text);
-    let tree = load::measure(&mut problems).and_then(|tokens| Some((tokens, load::parse(&text, &mut problems)?)));
+    let tree =
+        load::measure(&mut problems).and_then(|tokens| Some((tokens, load::parse(&text, tokens, &mut problems)?)));
     let Some((tokens, tree)) = tree else { return Err(refused(problems)) };
     let mut cx = Cx { problems, vocabulary };
     let mut root = Table::new("the file", 0..0, tree.get_ref());

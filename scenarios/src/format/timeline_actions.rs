@@ -102,7 +102,7 @@ impl Build<'_> {
     }
 
     fn message_action(&mut self, name: &At<String>, t: &mut Table<'_, '_>) -> Option<Action> {
-        let kind = self.required(t, "kind", "\"Fetch\"");
+        let kind = self.required(t, "kind", "\"FetchRequest\"");
         let vocabulary = self.cx.vocabulary;
         if let Some(at) = kind.as_ref().filter(|at| !vocabulary.messages.iter().any(|m| *m == at.value)) {
             let valid = vocabulary.messages.iter().map(|m| &**m);

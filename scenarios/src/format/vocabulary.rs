@@ -3,7 +3,7 @@
 
 use crate::faults::LANES;
 use crate::marks::Mark;
-use mirrorlab_model::metadata::configs::{broker_keys, mirror_keys, topic_keys, KeyInfo};
+use mirrorlab_model::metadata::configs::{broker_keys, mirror_keys, topic_keys, topic_synonym, KeyInfo};
 use mirrorlab_model::wire::messages::Body;
 use std::borrow::Cow;
 
@@ -111,9 +111,9 @@ impl Vocabulary {
             marks: Mark::ALL.iter().map(|(_, name, _)| Name::from(*name)).collect(),
             messages: Body::NAMES.iter().map(|name| Name::from(*name)).collect(),
             lanes: LANES.iter().map(|(name, _)| Name::from(*name)).collect(),
-            broker_keys: keys(BROKER_KEYS, &broker_keys()),
-            topic_keys: keys(TOPIC_KEYS, &topic_keys()),
-            mirror_keys: keys(MIRROR_KEYS, &mirror_keys()),
+            broker_keys: keys(BROKER_KEYS, &broker_keys(), true),
+            topic_keys: keys(TOPIC_KEYS, &topic_keys(), false),
+            mirror_keys: keys(MIRROR_KEYS, &mirror_keys(), false),
         }
     }
 
@@ -136,10 +136,11 @@ impl Vocabulary {
 
 type KeyRow = (&'static str, ValueKind, &'static [&'static str]);
 
-/// The rows that the model takes: a key that would change nothing is not offered.
-fn keys(rows: &'static [KeyRow], taken: &[KeyInfo]) -> Vec<ConfigKey> {
+/// The rows that the model takes: a key that would change nothing is not offered. Brokers also take the defaults of topic
+/// keys under their own names (`log.segment.bytes` for `segment.bytes`).
+fn keys(rows: &'static [KeyRow], taken: &[KeyInfo], of_brokers: bool) -> Vec<ConfigKey> {
     rows.iter()
-        .filter(|(name, ..)| taken.iter().any(|k| k.key == *name))
+        .filter(|(name, ..)| taken.iter().any(|k| k.key == *name) || (of_brokers && topic_synonym(name).is_some()))
         .map(|(name, kind, aliases)| ConfigKey { name: (*name).into(), kind: *kind, aliases })
         .collect()
 }

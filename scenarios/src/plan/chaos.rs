@@ -7,11 +7,9 @@ use super::draw::{below, between, draw, pick};
 use crate::format::action::{Action, DiskCall, Elect, NodeRef, Place, Step, Trigger};
 use crate::format::chaos::{Chaos, ChaosKind, Strike};
 use crate::format::types::Stage;
+use crate::format::Vocabulary;
 use crate::units::{Chance, SignedTime, Time};
 use std::collections::BTreeMap;
-
-/// Lanes that `slow_lane` draws from.
-const LANES: &[&str] = &["requests", "metadata", "replica-fetcher", "mirror-fetcher", "scheduler"];
 
 /// What strikes can hit.
 struct Targets {
@@ -20,10 +18,11 @@ struct Targets {
     topics: Vec<String>,
     clients: Vec<String>,
     mirrors: Vec<String>,
+    lanes: Vec<String>,
 }
 
 impl Targets {
-    fn of(chaos: &Chaos, stage: &Stage) -> Self {
+    fn of(chaos: &Chaos, stage: &Stage, vocabulary: &Vocabulary) -> Self {
         let on = |cluster: &String| chaos.on.is_empty() || chaos.on.contains(cluster);
         let brokers = stage.clusters.iter().filter(|(name, _)| on(name));
         let mirrors = stage.mirrors.iter().filter(|(_, m)| on(&m.on) && !m.later);
@@ -33,6 +32,8 @@ impl Targets {
             topics: stage.topics.iter().filter(|(_, t)| on(&t.on)).map(|(table, _)| table.clone()).collect(),
             clients: stage.producers.keys().chain(stage.consumers.keys()).cloned().collect(),
             mirrors: mirrors.map(|(name, _)| name.clone()).collect(),
+            // Strikes hit brokers, which have no controller lane.
+            lanes: vocabulary.lanes.iter().filter(|lane| *lane != "controller").map(|lane| lane.to_string()).collect(),
         }
     }
 }
@@ -88,8 +89,8 @@ struct Drawn {
 }
 
 /// The steps of a run, in order of time.
-pub(super) fn strikes(chaos: &Chaos, stage: &Stage, seed: u64) -> Vec<Step> {
-    let targets = Targets::of(chaos, stage);
+pub(super) fn strikes(chaos: &Chaos, stage: &Stage, vocabulary: &Vocabulary, seed: u64) -> Vec<Step> {
+    let targets = Targets::of(chaos, stage, vocabulary);
     let weights: Vec<(ChaosKind, Strike)> = chaos.strikes.iter().map(|(kind, strike)| (*kind, *strike)).collect();
     let total: u64 = weights.iter().map(|(_, s)| u64::from(s.weight)).sum();
     let mut budget = Budget::default();
@@ -177,7 +178,7 @@ fn drawn(kind: ChaosKind, strike: Strike, targets: &Targets, stage: &Stage, seed
             once(Action::ClockJump { node: node()?, by })
         }
         ChaosKind::SlowLane => {
-            let lane = (*pick(seed, "chaos.lane", n, LANES)?).to_owned();
+            let lane = pick(seed, "chaos.lane", n, &targets.lanes)?.clone();
             once(Action::SlowLane { node: node()?, lane, by: extra(), lasting })
         }
         ChaosKind::DelayMetadata => once(Action::DelayMetadata { node: node()?, by: extra(), lasting }),

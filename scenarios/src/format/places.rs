@@ -1,0 +1,105 @@
+//! Where a step strikes and how long after its condition: nodes, places, delays, each with its text.
+
+use super::condition::Condition;
+use crate::units::Time;
+use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Which process.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NodeRef {
+    /// `east/broker-1`, counted from 1.
+    Broker(String, u32),
+    /// `east/controller-1`, counted from 1.
+    Controller(String, u32),
+    /// `east/*`: all brokers.
+    Brokers(String),
+    /// `clients/shop`: a producer or consumer; of `count` alike, all.
+    Client(String),
+    /// `leader(east/orders, 0)`: who leads it when the step is due.
+    Leader(String, String, u32),
+    /// `coordinator(east-to-west)`: the broker that coordinates the mirror when the step is due.
+    Coordinator(String),
+}
+
+impl fmt::Display for NodeRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Broker(cluster, n) => write!(f, "{cluster}/broker-{n}"),
+            Self::Controller(cluster, n) => write!(f, "{cluster}/controller-{n}"),
+            Self::Brokers(cluster) => write!(f, "{cluster}/*"),
+            Self::Client(name) => write!(f, "clients/{name}"),
+            Self::Leader(cluster, topic, partition) => write!(f, "leader({cluster}/{topic}, {partition})"),
+            Self::Coordinator(mirror) => write!(f, "coordinator({mirror})"),
+        }
+    }
+}
+
+/// One side of a partition: a site, all of a cluster, or a node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// All brokers and controllers of a cluster.
+    Cluster(String),
+    /// Everything at a site.
+    Site(String),
+    /// One node.
+    Node(NodeRef),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cluster(name) => f.write_str(name),
+            // A site may have the name of a cluster; a file may leave the prefix out where it has not.
+            Self::Site(name) => write!(f, "site:{name}"),
+            Self::Node(node) => node.fmt(f),
+        }
+    }
+}
+
+/// How long after its condition a step comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum After {
+    /// So long.
+    Time(Time),
+    /// So many batches appended to the partitions that the condition names.
+    Batches(u64),
+    /// So many records appended to them.
+    Records(u64),
+}
+
+impl fmt::Display for After {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Time(time) => time.fmt(f),
+            Self::Batches(n) => write!(f, "{n} batches"),
+            Self::Records(n) => write!(f, "{n} records"),
+        }
+    }
+}
+
+macro_rules! as_text {
+    ($($name:ident: $says:literal;)*) => { $(
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "description": $says })
+            }
+        }
+    )* };
+}
+as_text! {
+    NodeRef: "east/broker-1, east/controller-1, east/* (all brokers), clients/NAME, leader(east/TOPIC, PARTITION) or coordinator(MIRROR)";
+    Place: "a site (also site:NAME), a cluster, or a node";
+    After: "a duration (2 s), a number of batches (3 batches) or of records (100 records)";
+    Condition: "terms such as mirror(orders) == MIRRORING, lag(orders) == 0, acked(shop) >= 100, joined by and, or and parentheses";
+}
