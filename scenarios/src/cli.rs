@@ -169,7 +169,7 @@ fn run(args: &RunArgs) -> Result<u8, Diagnostics> {
     let scenario = Scenario::load(&args.scenario)?;
     let plans = Plan::resolve_all(&scenario, args.seed, &overrides)?;
     let path = args.scenario.display().to_string();
-    let repro = repro(args, plans.first().map_or(0, |(_, plan)| plan.seed));
+    let repro = repro(&path, plans.first().map_or(0, |(_, plan)| plan.seed), &overrides);
     execute(path, plans, args.out.as_deref(), args.json, &repro)
 }
 
@@ -249,7 +249,7 @@ fn now() -> Instant {
 }
 
 /// One record over the rows of a matrix: the worst verdict counts.
-fn matrix(rows: Vec<(String, Record)>, repro: &str) -> Record {
+pub(crate) fn matrix(rows: Vec<(String, Record)>, repro: &str) -> Record {
     let order =
         [Verdict::Diverged, Verdict::Violation, Verdict::Stall, Verdict::Unmet, Verdict::Vacuous, Verdict::Unknown];
     let worst = order.into_iter().find(|v| rows.iter().any(|(_, r)| r.verdict == *v)).unwrap_or(Verdict::Pass);
@@ -280,20 +280,21 @@ fn slug(label: &str) -> String {
     kept.take(120).collect()
 }
 
-fn repro(args: &RunArgs, seed: u64) -> String {
-    let mut text = format!("mirrorlab run {} --seed {seed}", args.scenario.display());
-    if let Some(profile) = &args.profile {
-        text.push_str(&format!(" --profile {profile}"));
+/// The command line that runs a scenario so.
+pub(crate) fn repro(scenario: &str, seed: u64, overrides: &Overrides) -> String {
+    let mut text = format!("mirrorlab run {scenario} --seed {seed}");
+    if let Some(profile) = &overrides.profile {
+        text.push_str(&format!(" --profile {}", profile.name()));
     }
     for (option, names) in [
-        ("--guard-off", &args.guard_off),
-        ("--guard-on", &args.guard_on),
-        ("--quirk", &args.quirk),
-        ("--quirk-off", &args.quirk_off),
+        ("--guard-off", &overrides.guards_off),
+        ("--guard-on", &overrides.guards_on),
+        ("--quirk", &overrides.quirks),
+        ("--quirk-off", &overrides.quirks_off),
     ] {
         names.iter().for_each(|name| text.push_str(&format!(" {option} {name}")));
     }
-    if args.ignore_expect {
+    if overrides.ignore_expect {
         text.push_str(" --ignore-expect");
     }
     text

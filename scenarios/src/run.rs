@@ -5,8 +5,9 @@
 
 use crate::checks::{Options as CheckOptions, Suite};
 use crate::conditions::Eye;
-use crate::faults::{undo, Striker, Undo};
+use crate::faults::{undo, Done, Striker, Undo};
 use crate::format::action::{Action, After, Step, Trigger};
+use crate::hands::Hands;
 use crate::lab::Lab;
 use crate::marks::{Mark, Marks};
 use crate::meter::Meter;
@@ -40,6 +41,14 @@ pub struct End {
     excuses: Vec<String>,
 }
 
+impl End {
+    /// Whether something broke.
+    #[must_use]
+    pub fn is_violation(&self) -> bool {
+        !self.violations.is_empty()
+    }
+}
+
 /// What a run waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
@@ -61,6 +70,8 @@ const LATE: u32 = 1 << 21;
 const SAMPLE: u32 = 1 << 22;
 /// The script that looks whether the phase is over.
 const PHASE: u32 = SAMPLE + 1;
+/// The script that does what was asked for by hand.
+const BY_HAND: u32 = SAMPLE + 2;
 /// Scripts from here on create mirrors.
 const MIRRORS: u32 = SAMPLE + 16;
 /// How often a phase is looked at that waits for the world.
@@ -90,7 +101,7 @@ pub struct Run {
     marks: Marks,
     meter: Meter,
     story: Story,
-    bands: Vec<Band>,
+    pub(crate) bands: Vec<Band>,
     base: Nanos,
     safety_end: Nanos,
     stands: Vec<Stand>,
@@ -103,6 +114,7 @@ pub struct Run {
     /// Partitions of the plan's topics.
     partitions: u64,
     mirrors_at: Vec<(Nanos, String)>,
+    pub(crate) hands: Hands,
 }
 
 impl Drive for Run {
@@ -150,6 +162,7 @@ impl Run {
             phase: Phase::BrokersIn,
             partitions,
             mirrors_at: Vec::new(),
+            hands: Hands::default(),
         })
     }
 
@@ -163,6 +176,47 @@ impl Run {
     #[must_use]
     pub fn trace_hash(&self) -> u64 {
         self.lab.world.trace_hash()
+    }
+
+    // ---------------------------------------------------------------------------------------------------- for tests in Rust
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.job.plan
+    }
+
+    /// What the run waits for.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The world, to be looked at with the condition language.
+    #[must_use]
+    pub fn eye(&self) -> Eye<'_> {
+        Eye { world: &self.lab.world, setup: &self.lab.setup, done: &self.over }
+    }
+
+    /// When the safety phase began.
+    pub(crate) fn base(&self) -> Nanos {
+        self.base
+    }
+    pub(crate) fn safety_end(&self) -> Nanos {
+        self.safety_end
+    }
+    pub(crate) fn lab_mut(&mut self) -> &mut Lab {
+        &mut self.lab
+    }
+    pub(crate) fn tell(&mut self, text: String) {
+        self.story.tell(&self.lab.world, text, true);
+    }
+    pub(crate) fn strike_by_hand(&mut self, action: &Action) -> Done {
+        self.striker.strike(&mut self.lab, &self.job.plan.stage, action, &self.over)
+    }
+    /// Asks to be given a turn at an instant.
+    pub(crate) fn look_at_hands(&mut self, at: Nanos) {
+        self.lab.world.schedule_script(at, BY_HAND);
     }
 
     // ------------------------------------------------------------------------------------------------------------ phases
@@ -191,12 +245,12 @@ impl Run {
                 self.lab.create_topics(&stage);
             }
             Phase::TopicsExist if self.lab.orders_done() || boot_over => self.begin_safety(),
-            Phase::SafetyEnd if self.now() >= self.safety_end => self.heal(),
+            Phase::SafetyEnd if self.now() >= self.safety_end && !self.is_held() => self.heal(),
             Phase::Convergence => self.look_at_convergence()?,
             _ => {}
         }
         let next = match self.phase {
-            Phase::SafetyEnd => self.safety_end,
+            Phase::SafetyEnd if self.now() < self.safety_end => self.safety_end,
             // Looking at everything costs what there is: small worlds are looked at more often.
             Phase::Convergence if self.partitions < 1_000 => self.now() + LOOK_CLOSELY,
             _ => self.now() + LOOK,
@@ -248,6 +302,7 @@ impl Run {
     /// Every fault ends, but for permanent ones; whatever is down starts.
     fn heal(&mut self) {
         self.phase = Phase::Convergence;
+        self.end_by_hand();
         let mut kept = BTreeSet::new();
         for n in 0..self.stands.len() {
             if self.job.plan.stage.timeline[n].permanent {
@@ -303,6 +358,7 @@ impl Run {
                 let next = self.now() + self.meter.interval;
                 self.lab.world.schedule_script(next, SAMPLE);
             }
+            BY_HAND => self.do_by_hand(),
             n if n >= MIRRORS => {
                 let name = self.mirrors_at[(n - MIRRORS) as usize].1.clone();
                 let stage = self.job.plan.stage.clone();
@@ -458,7 +514,7 @@ impl Run {
 
     // ------------------------------------------------------------------------------------------------------------ record
 
-    fn record(&mut self, end: End) -> Record {
+    pub(crate) fn record(&mut self, end: End) -> Record {
         let End { violations, excuses } = end;
         let expectations = if violations.is_empty() { self.expectations() } else { Vec::new() };
         let (verdict, reason) = self.verdict(&violations, &expectations);
