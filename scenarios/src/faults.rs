@@ -7,7 +7,7 @@ use crate::lab::{chance, Lab};
 use crate::units::Time;
 use mirrorlab_model::broker::lanes;
 use mirrorlab_model::client::commands::Command;
-use mirrorlab_model::ids::{BrokerId, Nanos, NodeId, Offset};
+use mirrorlab_model::ids::{BrokerId, LeaderEpoch, Nanos, NodeId, Offset};
 use mirrorlab_model::ports::{Input, Lane};
 use mirrorlab_model::wire::messages::{ConfigEntry, ConfigResource, NewTopic};
 use mirrorlab_sim::disk::{DiskModel, ErrorRule, Ops};
@@ -231,6 +231,12 @@ impl Striker {
                 let numbers = partition.map_or_else(|| 0..partitions_of(lab, on, topic), |p| p..p + 1);
                 let parts = numbers.map(|p| ((topic.as_str().into(), p), Offset(*before as i64))).collect();
                 Some((on, Command::DeleteRecords(parts)))
+            }
+            Action::BumpEpoch { on, topic, partition, min } => {
+                let numbers = partition.map_or_else(|| 0..partitions_of(lab, on, topic), |p| p..p + 1);
+                let least = LeaderEpoch(i32::try_from(*min).unwrap_or(i32::MAX));
+                let parts = numbers.map(|p| ((topic.as_str().into(), p), least)).collect();
+                Some((on, Command::BumpLeaderEpochs(parts)))
             }
             Action::CreateMirror { mirror } => {
                 done.orders.extend(lab.create_mirror(stage, mirror));
@@ -571,7 +577,8 @@ fn target_text(action: &Action) -> String {
         Action::CreateTopic { on, topic, .. }
         | Action::DeleteTopic { on, topic }
         | Action::AddPartitions { on, topic, .. }
-        | Action::DeleteRecords { on, topic, .. } => {
+        | Action::DeleteRecords { on, topic, .. }
+        | Action::BumpEpoch { on, topic, .. } => {
             format!(" {on}/{topic}")
         }
         Action::CreateMirror { mirror } | Action::StartMirror { mirror, .. } => format!(" {mirror}"),

@@ -458,7 +458,13 @@ impl Run {
         for n in 0..self.stands.len() {
             match &self.stands[n] {
                 Stand::Waiting => {
-                    let Trigger::When { when, after, .. } = &self.job.plan.stage.timeline[n].trigger else { continue };
+                    let Trigger::When { when, after, within } = &self.job.plan.stage.timeline[n].trigger else {
+                        continue;
+                    };
+                    // Too late: the step stays undone, and the run is unmet.
+                    if within.is_some_and(|t| self.now() > self.base + t.nanos()) {
+                        continue;
+                    }
                     let eye = Eye { world: &self.lab.world, setup: &self.lab.setup, done: &self.over };
                     if !eye.holds(when) {
                         continue;
