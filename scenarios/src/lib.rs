@@ -3,19 +3,24 @@
 //! Read in this order: [`format`] (what a file may say), [`plan`] (every choice made), [`lab`] (a world made of it), [`setup`]
 //! (who is who), [`faults`] (what steps do), [`conditions`] (how a world is looked at), [`checks`] (what must hold), [`run`]
 //! (phases and verdict), [`marks`], [`meter`], [`story`] (what is told of it), [`folder`] (what it leaves on disk), [`same`]
-//! (one seed, one history), [`cli`] (the command line).
+//! (one seed, one history), [`cli`] (the command line), [`api`] (scenarios in Rust), [`face`] and [`hands`] (what a test in
+//! Rust may do to a world).
 
+pub mod api;
 pub mod checks;
 pub mod cli;
 pub mod conditions;
+pub mod face;
 pub mod faults;
 pub mod folder;
 pub mod format;
+pub mod hands;
 pub mod lab;
 pub mod marks;
 pub mod meter;
 mod nearest;
 pub mod plan;
+pub mod recorder;
 pub mod run;
 pub mod same;
 pub mod setup;

@@ -5,12 +5,14 @@
 
 use crate::checks::{Options as CheckOptions, Suite};
 use crate::conditions::Eye;
-use crate::faults::{undo, Striker, Undo};
+use crate::faults::{undo, Done, Striker, Undo};
 use crate::format::action::{Action, After, Step, Trigger};
+use crate::hands::Hands;
 use crate::lab::Lab;
 use crate::marks::{Mark, Marks};
 use crate::meter::Meter;
 use crate::plan::Plan;
+use crate::recorder::Recorder;
 use crate::story::Story;
 use mirrorlab_model::guards::{self, Guards, Kind};
 use mirrorlab_model::ids::{Nanos, PartitionIx};
@@ -40,6 +42,14 @@ pub struct End {
     excuses: Vec<String>,
 }
 
+impl End {
+    /// Whether something broke.
+    #[must_use]
+    pub fn is_violation(&self) -> bool {
+        !self.violations.is_empty()
+    }
+}
+
 /// What a run waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
@@ -61,10 +71,16 @@ const LATE: u32 = 1 << 21;
 const SAMPLE: u32 = 1 << 22;
 /// The script that looks whether the phase is over.
 const PHASE: u32 = SAMPLE + 1;
+/// The script that does what was asked for by hand.
+const BY_HAND: u32 = SAMPLE + 2;
 /// Scripts from here on create mirrors.
 const MIRRORS: u32 = SAMPLE + 16;
+/// Violations of one event that a record keeps.
+const VIOLATIONS_MAX: usize = 20;
 /// How often a phase is looked at that waits for the world.
 const LOOK: Nanos = Nanos::from_millis(250);
+/// How often convergence is looked at in a small world: the grain of the catch-up time.
+const LOOK_CLOSELY: Nanos = Nanos::from_millis(20);
 
 /// Where a step of the timeline stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,7 +104,7 @@ pub struct Run {
     marks: Marks,
     meter: Meter,
     story: Story,
-    bands: Vec<Band>,
+    pub(crate) bands: Vec<Band>,
     base: Nanos,
     safety_end: Nanos,
     stands: Vec<Stand>,
@@ -98,7 +114,11 @@ pub struct Run {
     /// Steps that wait for the answers to their orders.
     ordered: usize,
     phase: Phase,
+    /// Partitions of the plan's topics.
+    partitions: u64,
     mirrors_at: Vec<(Nanos, String)>,
+    pub(crate) hands: Hands,
+    recorder: Option<Recorder>,
 }
 
 impl Drive for Run {
@@ -124,6 +144,8 @@ impl Run {
         let mut lab = Lab::build(&job.plan.stage, job.plan.seed, job.plan.guards())?;
         let suite = Suite::new(&lab.setup, CheckOptions::default());
         let phases = job.plan.stage.phases;
+        let topics = job.plan.stage.topics.values();
+        let partitions = topics.map(|t| u64::from(t.topics()) * u64::from(t.partitions)).sum();
         lab.world.schedule_script(LOOK, PHASE);
         Ok(Self {
             meter: Meter::new(phases.safety.nanos() + phases.converge.nanos()),
@@ -142,7 +164,10 @@ impl Run {
             safety_end: Nanos::ZERO,
             over: BTreeSet::new(),
             phase: Phase::BrokersIn,
+            partitions,
             mirrors_at: Vec::new(),
+            hands: Hands::default(),
+            recorder: None,
         })
     }
 
@@ -158,6 +183,47 @@ impl Run {
         self.lab.world.trace_hash()
     }
 
+    // ---------------------------------------------------------------------------------------------------- for tests in Rust
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.job.plan
+    }
+
+    /// What the run waits for.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The world, to be looked at with the condition language.
+    #[must_use]
+    pub fn eye(&self) -> Eye<'_> {
+        Eye { world: &self.lab.world, setup: &self.lab.setup, done: &self.over }
+    }
+
+    /// When the safety phase began.
+    pub(crate) fn base(&self) -> Nanos {
+        self.base
+    }
+    pub(crate) fn safety_end(&self) -> Nanos {
+        self.safety_end
+    }
+    pub(crate) fn lab_mut(&mut self) -> &mut Lab {
+        &mut self.lab
+    }
+    pub(crate) fn tell(&mut self, text: String) {
+        self.story.tell(&self.lab.world, text, true);
+    }
+    pub(crate) fn strike_by_hand(&mut self, action: &Action) -> Done {
+        self.striker.strike(&mut self.lab, &self.job.plan.stage, action, &self.over)
+    }
+    /// Asks to be given a turn at an instant.
+    pub(crate) fn look_at_hands(&mut self, at: Nanos) {
+        self.lab.world.schedule_script(at, BY_HAND);
+    }
+
     // ------------------------------------------------------------------------------------------------------------ phases
 
     /// Runs to the end, paced by madsim's clock, and gives the record.
@@ -166,6 +232,16 @@ impl Run {
             ControlFlow::Break(end) => self.record(end),
             ControlFlow::Continue(()) => self.record(End::default()),
         }
+    }
+
+    /// Writes every trace event down from now on.
+    pub fn record_trace(&mut self, recorder: Recorder) {
+        self.recorder = Some(recorder);
+    }
+
+    /// Takes the recorder back, to be finished.
+    pub fn take_recorder(&mut self) -> Option<Recorder> {
+        self.recorder.take()
     }
 
     /// Takes one event; false at the end.
@@ -184,16 +260,14 @@ impl Run {
                 self.lab.create_topics(&stage);
             }
             Phase::TopicsExist if self.lab.orders_done() || boot_over => self.begin_safety(),
-            Phase::SafetyEnd if self.now() >= self.safety_end => self.heal(),
+            Phase::SafetyEnd if self.now() >= self.safety_end && !self.is_held() => self.heal(),
             Phase::Convergence => self.look_at_convergence()?,
             _ => {}
         }
-        if self.phase == Phase::Convergence && self.meter.catch_up.is_none() {
-            let lag = Meter::lag_now(&self.lab.world, &self.lab.setup);
-            self.meter.catch_up = (lag == Some(0)).then(|| self.now().since(self.safety_end));
-        }
         let next = match self.phase {
-            Phase::SafetyEnd => self.safety_end,
+            Phase::SafetyEnd if self.now() < self.safety_end => self.safety_end,
+            // Looking at everything costs what there is: small worlds are looked at more often.
+            Phase::Convergence if self.partitions < 1_000 => self.now() + LOOK_CLOSELY,
             _ => self.now() + LOOK,
         };
         self.lab.world.schedule_script(next, PHASE);
@@ -201,6 +275,10 @@ impl Run {
     }
 
     fn look_at_convergence(&mut self) -> ControlFlow<End> {
+        if self.meter.catch_up.is_none() {
+            let lag = Meter::lag_now(&self.lab.world, &self.lab.setup);
+            self.meter.catch_up = (lag == Some(0)).then(|| self.now().since(self.safety_end));
+        }
         let left = self.suite.liveness(&self.lab.world, &self.lab.setup);
         if !left.violations.is_empty() {
             let end = self.safety_end + self.job.plan.stage.phases.converge.nanos();
@@ -239,6 +317,7 @@ impl Run {
     /// Every fault ends, but for permanent ones; whatever is down starts.
     fn heal(&mut self) {
         self.phase = Phase::Convergence;
+        self.end_by_hand();
         let mut kept = BTreeSet::new();
         for n in 0..self.stands.len() {
             if self.job.plan.stage.timeline[n].permanent {
@@ -271,6 +350,9 @@ impl Run {
             Happened::Event | Happened::Nothing => {}
         }
         let world = &self.lab.world;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(world);
+        }
         for event in world.trace() {
             self.marks.on_trace(&event.trace);
             self.meter.on_trace(world.now(), event);
@@ -294,6 +376,7 @@ impl Run {
                 let next = self.now() + self.meter.interval;
                 self.lab.world.schedule_script(next, SAMPLE);
             }
+            BY_HAND => self.do_by_hand(),
             n if n >= MIRRORS => {
                 let name = self.mirrors_at[(n - MIRRORS) as usize].1.clone();
                 let stage = self.job.plan.stage.clone();
@@ -455,10 +538,14 @@ impl Run {
 
     // ------------------------------------------------------------------------------------------------------------ record
 
-    fn record(&mut self, end: End) -> Record {
-        let End { violations, excuses } = end;
+    pub(crate) fn record(&mut self, end: End) -> Record {
+        let End { mut violations, excuses } = end;
         let expectations = if violations.is_empty() { self.expectations() } else { Vec::new() };
-        let (verdict, reason) = self.verdict(&violations, &expectations);
+        let (verdict, mut reason) = self.verdict(&violations, &expectations);
+        if violations.len() > VIOLATIONS_MAX {
+            reason = format!("{reason} ({} places; the first {VIOLATIONS_MAX} are kept)", violations.len());
+            violations.truncate(VIOLATIONS_MAX);
+        }
         let mut figures = BTreeMap::new();
         self.meter.figures(&mut figures);
         if let Some(lag) =
@@ -466,6 +553,7 @@ impl Run {
         {
             figures.insert("lag_end".into(), lag as f64);
         }
+        self.bounds(&mut figures);
         let counts = self.lab.world.counts();
         let end = self.now();
         Record {
@@ -500,6 +588,48 @@ impl Run {
         }
     }
 
+    /// What bounds mirrored throughput: the fetch bound (response maximum over round trip, for each fetcher that has
+    /// partitions), the link, and what producers offer. Only for worlds with one mirror over one link.
+    fn bounds(&self, figures: &mut BTreeMap<String, f64>) {
+        let stage = &self.job.plan.stage;
+        let (Some((name, mirror)), 1) = (stage.mirrors.iter().next(), stage.mirrors.len()) else { return };
+        let (Some(from), Some(to)) = (stage.clusters.get(&mirror.source), stage.clusters.get(&mirror.on)) else {
+            return;
+        };
+        let between = |l: &&crate::format::types::Link| l.between.contains(&from.site) && l.between.contains(&to.site);
+        let Some(link) = stage.links.values().find(between) else { return };
+        let data = link.direction(usize::from(link.between[0] != from.site));
+        let back = link.direction(usize::from(link.between[0] == from.site));
+        let round_trip = (data.latency.0 + back.latency.0) as f64 / 1e9;
+        let setup = self.lab.setup.mirrors.iter().find(|m| *m.name == **name);
+        let Some(destination) = setup.map(|m| &self.lab.setup.clusters[usize::from(m.destination)]) else { return };
+        let brokers = destination.brokers.iter().filter_map(|n| self.lab.world.node(*n).broker());
+        let mut fetchers = 0;
+        let mut response_max = 0;
+        for broker in brokers {
+            fetchers += broker.mirror.busy_fetchers();
+            let image = &broker.image;
+            let config =
+                image.mirror_by_name(name).and_then(|m| image.mirror(m)).map(|m| m.config.fetch_response_max_bytes);
+            response_max = response_max.max(config.unwrap_or(0));
+        }
+        if round_trip > 0.0 && fetchers > 0 {
+            let bound = fetchers as f64 * f64::from(response_max) / round_trip / 1e6;
+            figures.insert("fetch_bound_mb_per_s".into(), bound);
+        }
+        if let Some(bandwidth) = data.bandwidth {
+            figures.insert("link_bound_mb_per_s".into(), bandwidth.0 as f64 / 8e6);
+        }
+        let offered = stage.producers.values().filter_map(|p| {
+            let rate = p.rate?;
+            Some(rate.count as f64 / (rate.per.0 as f64 / 1e9) * p.record.0 as f64 / 1e6 * f64::from(p.count))
+        });
+        let offered: f64 = offered.sum();
+        if offered > 0.0 {
+            figures.insert("offered_mb_per_s".into(), offered);
+        }
+    }
+
     fn resolved(&self) -> String {
         let stage = &self.job.plan.stage;
         let clusters: Vec<String> = stage
@@ -507,7 +637,7 @@ impl Run {
             .iter()
             .map(|(name, c)| format!("{name} {} controller + {} brokers", c.controllers, c.brokers))
             .collect();
-        let partitions: u64 = stage.topics.values().map(|t| u64::from(t.topics()) * u64::from(t.partitions)).sum();
+        let partitions = self.partitions;
         let mirrors: Vec<String> =
             stage.mirrors.iter().map(|(name, m)| format!("{name} ({} -> {})", m.source, m.on)).collect();
         format!(

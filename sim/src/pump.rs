@@ -3,7 +3,7 @@
 //! madsim gives the ban on threads, seeded entropy behind libc, and a runtime for the async tests that users write. Its
 //! scheduler decides nothing about the world: while no async task looks on, the pump takes the world's events in slices of a
 //! millisecond and sleeps in between (measured: a sleep to every deadline costs 40 %); for a task that looks on it sleeps
-//! to every deadline exactly.
+//! to every deadline exactly (see [`crate::face`]).
 
 use crate::world::World;
 use mirrorlab_model::ids::Nanos;

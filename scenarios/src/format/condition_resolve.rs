@@ -244,6 +244,18 @@ impl Build<'_> {
         }
     }
 
+    /// A term that stands alone.
+    pub(crate) fn term_alone(&mut self, text: &At<String>) -> Option<Term> {
+        let places = self.places(text);
+        match parse_term(&text.value) {
+            Ok(call) => self.term(&places, &call),
+            Err(error) => {
+                self.syntax(&places, error);
+                None
+            }
+        }
+    }
+
     /// A key of `expect.equals` and the value that it must have.
     pub(crate) fn equal(&mut self, text: &At<String>, value: &At<Wanted>) -> Option<super::types::Equal> {
         let places = self.places(text);

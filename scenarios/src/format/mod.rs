@@ -2,7 +2,8 @@
 //!
 //! Read in this order: `types.rs`, `action.rs`, `places.rs`, `condition.rs`, `chaos.rs` (what a file can say), `vocabulary.rs` (names that
 //! belong to other parts), `table.rs` and `refs.rs` (how it is read), `topology.rs`, `workload.rs`, `timeline*.rs`,
-//! `outcome.rs` (one section each), `load.rs` and `limits.rs` (bounds), `matrix.rs`, `diagnostics.rs`, `schema.rs`.
+//! `outcome.rs` (one section each), `live.rs` (the same in the middle of a run), `load.rs` and `limits.rs` (bounds),
+//! `matrix.rs`, `diagnostics.rs`, `schema.rs`.
 //!
 //! Decisions of the format: a topic table with `count = n` is a family `NAME-0` to `NAME-(n-1)`; nodes are
 //! `CLUSTER/broker-N` counted from 1; a topic is `TOPIC`, or `CLUSTER/TOPIC` where two clusters have it; a mirrored topic is
@@ -15,6 +16,7 @@ mod condition_resolve;
 mod condition_syntax;
 mod diagnostics;
 pub mod limits;
+pub(crate) mod live;
 mod load;
 mod matrix;
 mod outcome;

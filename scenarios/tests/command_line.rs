@@ -1,0 +1,163 @@
+//! The binary as users meet it: what it prints, how it ends, and that wrong input costs neither time nor memory.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+/// No refusal takes longer, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Address space of a refused run: enough for the program, not for what a wrong number asks for.
+const MEMORY_KB: u64 = 600_000;
+
+const TWO: &str = "title = \"two\"\n[clusters.east]\nsite = \"dc-east\"\n[clusters.west]\nsite = \"dc-west\"\n\
+                   [links.wan]\nbetween = [\"dc-east\", \"dc-west\"]\nlatency = \"40 ms\"\n\
+                   [topics.orders]\non = \"east\"\n";
+
+fn mirrorlab(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_mirrorlab")).args(arguments).current_dir(folder).output().unwrap()
+}
+
+/// The same within bounds of memory.
+fn bounded(folder: &Path, arguments: &[&str]) -> Output {
+    let limited = format!("ulimit -v {MEMORY_KB} && exec \"$0\" \"$@\"");
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &limited, env!("CARGO_BIN_EXE_mirrorlab")])
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn scenarios() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long a user waits is what is tested")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Runs a file of these bytes, which must be refused, and gives what was said of it.
+fn refused(bytes: &[u8]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("bad.toml"), bytes).unwrap();
+    refused_in(folder.path())
+}
+
+fn refused_in(folder: &Path) -> String {
+    let began = now();
+    let out = bounded(folder, &["run", "bad.toml"]);
+    let told = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{told}");
+    assert!(out.stdout.is_empty(), "{}", text(&out.stdout));
+    assert!(began.elapsed() < PATIENCE, "it took {:?}", began.elapsed());
+    assert!(told.len() < 20_000, "{} bytes of reproach", told.len());
+    assert!(!folder.join("runs").exists(), "a refused run leaves a folder");
+    told
+}
+
+fn says(bytes: &[u8], parts: &[&str]) {
+    let told = refused(bytes);
+    for part in parts {
+        assert!(told.contains(part), "`{part}` is not in: {told}");
+    }
+}
+
+fn two(tail: &str, parts: &[&str]) {
+    says(format!("{TWO}{tail}").as_bytes(), parts);
+}
+
+#[test]
+fn files_that_are_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = refused_in(folder.path());
+    assert!(told.starts_with("bad.toml: the file cannot be read"), "{told}");
+    says(b"", &["bad.toml:1:1: the file is empty"]);
+    says(b"title = \"x\"\nwhy = \"\xff\"\n", &["the file is not UTF-8: byte 0xff at line 2, column 8"]);
+    says(&vec![b'a'; 20 << 20], &["larger than 16 MiB"]);
+    says(&vec![b'a'; 15 << 20], &["bad.toml:1:1: a word of 15728640 letters"]);
+}
+
+#[test]
+fn keys_and_values_that_are_wrong() {
+    says(
+        b"title = \"t\"\n[clusters.east]\nbrokres = 3\n",
+        &["bad.toml:3:1: unknown key `brokres`", "did you mean `brokers`?"],
+    );
+    two("[phases]\nsafety = 60\n", &["bad.toml:12:10:", "`safety = \"10 s\"`"]);
+    two("[topics.t]\non = \"east\"\npartitions = -8\n", &["bad.toml:13:14:"]);
+    two("[topics.t]\non = \"east\"\nrf = 4\n", &["bad.toml:13:6:", "cluster `east` has 3"]);
+    says(b"title = \"t\"\n[clusters.east]\nbrokers = 4294967296\n", &["bad.toml:3:11:"]);
+    two("[topics.t]\non = \"east\"\npartitions = 100000000\n", &["bad.toml:13:14:"]);
+}
+
+#[test]
+fn references_to_what_is_not_there() {
+    two("[mirrors.m]\non = \"east\"\nsource = \"east\"\ntopics = [\"orders\"]\n", &["bad.toml:13:10:", "itself"]);
+    two(
+        "[links.lan]\nbetween = [\"dc-east\", \"dc-wets\"]\nlatency = \"1 ms\"\n",
+        &["bad.toml:12:23: there is no site `dc-wets`", "did you mean `dc-west`?"],
+    );
+    two(
+        "[[timeline]]\nat = \"1 s\"\ndo = \"kill\"\nnode = \"east/broker-7\"\n",
+        &["bad.toml:14:8: there is no node `east/broker-7`", "broker-1 to broker-3"],
+    );
+}
+
+#[test]
+fn options_that_are_wrong() {
+    let told = |arguments: &[&str]| {
+        let out = mirrorlab(&scenarios(), arguments);
+        assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+        text(&out.stderr)
+    };
+    let near = told(&["run", "replication/short.toml", "--guard-off", "FetchOffsetMatch"]);
+    assert!(near.contains("did you mean `FetchOffsetMatches`?"), "{near}");
+    assert!(told(&["run", "replication/short.toml", "--profile", "prototyp"]).contains("corrected, prototype"));
+    assert!(told(&["run", "replication/short.toml", "--seed", "-1"]).contains("--seed"));
+    assert!(told(&["guards", "FetchOfsetMatches"]).contains("did you mean `FetchOffsetMatches`?"));
+    assert!(told(&["checks", "S99"]).contains("there is no invariant `S99`"));
+    assert!(told(&["replay", "replication/short.toml"]).contains("this is not a plan"));
+}
+
+#[test]
+fn what_it_explains() {
+    let out = |arguments: &[&str]| {
+        let out = mirrorlab(&scenarios(), arguments);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        text(&out.stdout)
+    };
+    insta::assert_snapshot!("help", out(&["--help"]));
+    insta::assert_snapshot!("guards_one", out(&["guards", "FetchOffsetMatches"]));
+    insta::assert_snapshot!("checks_one", out(&["checks", "s2"]));
+    assert!(out(&["guards"]).lines().count() > 30);
+    assert!(out(&["checks"]).lines().count() > 30);
+    let schema: serde_json::Value = serde_json::from_str(&out(&["schema"])).unwrap();
+    assert!(schema["properties"]["clusters"].is_object());
+    assert!(out(&["check", "replication"]).contains("short.toml: ok"));
+}
+
+#[test]
+fn a_run_leaves_a_folder_that_replays_to_the_same_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = scenarios().join("replication/short.toml");
+    let json = |arguments: &[&str]| {
+        let out = mirrorlab(folder.path(), arguments);
+        assert!(out.status.success(), "{}{}", text(&out.stdout), text(&out.stderr));
+        serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap()
+    };
+    let ran = json(&["run", file.to_str().unwrap(), "--seed", "11", "--json"]);
+    assert_eq!(ran["verdict"], "pass");
+    let runs = folder.path().join("runs/short/11");
+    for name in ["plan.toml", "summary.json", "report.html"] {
+        assert!(runs.join(name).is_file(), "no {name}");
+    }
+    assert!(folder.path().join("runs/latest/plan.toml").is_file());
+    let again = json(&["replay", "runs/short/11", "--json"]);
+    assert_eq!(again["trace_hash"], ran["trace_hash"]);
+}
