@@ -3,7 +3,7 @@
 //! The watermark is the smallest log end over the *maximal* ISR (committed and proposed, KIP-497) and over followers that
 //! are about to join; it stands still while the ISR is smaller than `min.insync.replicas` (KIP-966).
 
-use crate::guards::replication as guard;
+use crate::guards::{mirror, replication as guard};
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::log::{AppendError, AppendInfo};
 use crate::ports::Cx;
@@ -147,7 +147,10 @@ impl Replicas {
         cx: &mut Cx,
     ) -> Result<AppendInfo, WriteError> {
         let (slot, lead) = self.led(partition)?;
-        let bound = self.hot[slot].leader_epoch;
+        let local = self.hot[slot].leader_epoch;
+        // Epochs do not fall along a fetched set, so the last batch has the highest. Who lets it pass there lets it pass here.
+        let last = batches.last().and_then(epoch_of).unwrap_or(local);
+        let bound = if mutant(cx.guards, mirror::EpochBumpBeforeAppend, last > local) { last } else { local };
         let done = self.append_copied(slot, batches, bound, Origin::Mirror, now, cx);
         let info = done.inspect_err(|error| self.note_failure(slot, error))?;
         if info.batches > 0 {
