@@ -273,7 +273,9 @@ impl Lab {
         let number = self.setup.producers.len() as u32;
         let rate = match (plan.rate, plan.every) {
             (Some(rate), _) => Rate::Total { records: rate.count, per: rate.per.nanos() },
-            (None, every) => Rate::EachPartition { period: every.map_or(Nanos::from_secs(1), |t| t.nanos()) },
+            (None, Some(every)) => Rate::EachPartition { period: every.nanos() },
+            // Sends only what `produce` steps order.
+            (None, None) => Rate::Total { records: 0, per: Nanos::from_secs(1) },
         };
         let load = GeneratorConfig {
             rate,
