@@ -108,7 +108,7 @@ impl<D: Drive> Face<D> {
     }
 
     async fn pump_exactly(&self) -> ControlFlow<D::Break> {
-        let (began, from) = (madsim::time::Instant::now(), self.look(D::now));
+        let (began, from) = (crate::pump::virtual_now(), self.look(D::now));
         // Who looks on first may act before anything happens.
         let mut settle = true;
         loop {
@@ -164,7 +164,7 @@ impl<D: Drive> Drive for &Face<D> {
 /// Sleeps to a deadline as it is: madsim's own sleep rounds up to a millisecond. With `settle` it sleeps at least a moment,
 /// so that every task that is ready runs first.
 async fn sleep_exactly(due: madsim::time::Instant, settle: bool) {
-    let now = madsim::time::Instant::now();
+    let now = crate::pump::virtual_now();
     let due = if settle { due.max(now + Duration::from_nanos(1)) } else { due };
     if due > now {
         let mut sleep = pin!(madsim::time::sleep(Duration::ZERO));
