@@ -7,12 +7,12 @@ use crate::lab::{chance, Lab};
 use crate::units::Time;
 use mirrorlab_model::broker::lanes;
 use mirrorlab_model::client::commands::Command;
-use mirrorlab_model::ids::{BrokerId, Nanos, NodeId, Offset};
+use mirrorlab_model::ids::{BrokerId, LeaderEpoch, Nanos, NodeId, Offset};
 use mirrorlab_model::ports::{Input, Lane};
 use mirrorlab_model::wire::messages::{ConfigEntry, ConfigResource, NewTopic};
 use mirrorlab_sim::disk::{DiskModel, ErrorRule, Ops};
 use mirrorlab_sim::net::{self, Cut, Degrade, Fault, FaultId, Only, Perturb, SiteIx, Who};
-use mirrorlab_sim::node::{Condition, Process};
+use mirrorlab_sim::node::{Condition, LastStop, Process};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -232,6 +232,12 @@ impl Striker {
                 let parts = numbers.map(|p| ((topic.as_str().into(), p), Offset(*before as i64))).collect();
                 Some((on, Command::DeleteRecords(parts)))
             }
+            Action::BumpEpoch { on, topic, partition, min } => {
+                let numbers = partition.map_or_else(|| 0..partitions_of(lab, on, topic), |p| p..p + 1);
+                let least = LeaderEpoch(i32::try_from(*min).unwrap_or(i32::MAX));
+                let parts = numbers.map(|p| ((topic.as_str().into(), p), least)).collect();
+                Some((on, Command::BumpLeaderEpochs(parts)))
+            }
             Action::CreateMirror { mirror } => {
                 done.orders.extend(lab.create_mirror(stage, mirror));
                 None
@@ -406,11 +412,25 @@ pub fn undo(lab: &mut Lab, undo: &Undo) {
         Undo::Start(node) => lab.world.start(*node),
         Undo::Resume(node) => lab.world.resume(*node),
         Undo::Net(id) => lab.world.net_mut().clear_fault(now, *id),
-        Undo::Room(node) => lab.world.node_mut(*node).disk.set_capacity(u64::MAX),
-        Undo::Errors(node) => lab.world.node_mut(*node).disk.lift_errors(),
+        Undo::Room(node) => {
+            lab.world.node_mut(*node).disk.set_capacity(u64::MAX);
+            start_again(lab, *node);
+        }
+        Undo::Errors(node) => {
+            lab.world.node_mut(*node).disk.lift_errors();
+            start_again(lab, *node);
+        }
         Undo::Flushes(node) => lab.world.release_disk(*node),
         Undo::Speed(node) => lab.world.node_mut(*node).disk.set_model(DiskModel::default()),
         Undo::Drift(node) => lab.world.node_mut(*node).clock.set_drift(now, 0),
+    }
+}
+
+/// A process that ended because its disk failed is started when the disk works again.
+fn start_again(lab: &mut Lab, node: NodeId) {
+    let n = lab.world.node(node);
+    if n.condition == Condition::Down && n.last_stop == LastStop::DiskFailed {
+        lab.world.start(node);
     }
 }
 
@@ -571,7 +591,8 @@ fn target_text(action: &Action) -> String {
         Action::CreateTopic { on, topic, .. }
         | Action::DeleteTopic { on, topic }
         | Action::AddPartitions { on, topic, .. }
-        | Action::DeleteRecords { on, topic, .. } => {
+        | Action::DeleteRecords { on, topic, .. }
+        | Action::BumpEpoch { on, topic, .. } => {
             format!(" {on}/{topic}")
         }
         Action::CreateMirror { mirror } | Action::StartMirror { mirror, .. } => format!(" {mirror}"),

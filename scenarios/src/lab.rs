@@ -282,7 +282,8 @@ impl Lab {
             keys: plan.keys as u32,
             start: base + plan.start.nanos(),
             stop: Some(plan.stop.map_or(end, |t| base + t.nanos())),
-            limit: plan.records,
+            // Neither a rate nor a period: only the timeline makes it write.
+            limit: if plan.rate.is_none() && plan.every.is_none() { Some(0) } else { plan.records },
         };
         let mut config = ProducerConfig::new(number, brokers, topics_of(stage, &plan.topics, &plan.on), load);
         config.acks = match plan.acks {

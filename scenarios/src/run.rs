@@ -12,6 +12,7 @@ use crate::lab::Lab;
 use crate::marks::{Mark, Marks};
 use crate::meter::Meter;
 use crate::plan::Plan;
+use crate::recorder::Recorder;
 use crate::story::Story;
 use mirrorlab_model::guards::{self, Guards, Kind};
 use mirrorlab_model::ids::{Nanos, PartitionIx};
@@ -74,8 +75,12 @@ const PHASE: u32 = SAMPLE + 1;
 const BY_HAND: u32 = SAMPLE + 2;
 /// Scripts from here on create mirrors.
 const MIRRORS: u32 = SAMPLE + 16;
+/// Violations of one event that a record keeps.
+const VIOLATIONS_MAX: usize = 20;
 /// How often a phase is looked at that waits for the world.
 const LOOK: Nanos = Nanos::from_millis(250);
+/// How often convergence is looked at in a small world: the grain of the catch-up time.
+const LOOK_CLOSELY: Nanos = Nanos::from_millis(20);
 
 /// Where a step of the timeline stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,8 +114,11 @@ pub struct Run {
     /// Steps that wait for the answers to their orders.
     ordered: usize,
     phase: Phase,
+    /// Partitions of the plan's topics.
+    partitions: u64,
     mirrors_at: Vec<(Nanos, String)>,
     pub(crate) hands: Hands,
+    recorder: Option<Recorder>,
 }
 
 impl Drive for Run {
@@ -136,6 +144,8 @@ impl Run {
         let mut lab = Lab::build(&job.plan.stage, job.plan.seed, job.plan.guards())?;
         let suite = Suite::new(&lab.setup, CheckOptions::default());
         let phases = job.plan.stage.phases;
+        let topics = job.plan.stage.topics.values();
+        let partitions = topics.map(|t| u64::from(t.topics()) * u64::from(t.partitions)).sum();
         lab.world.schedule_script(LOOK, PHASE);
         Ok(Self {
             meter: Meter::new(phases.safety.nanos() + phases.converge.nanos()),
@@ -154,8 +164,10 @@ impl Run {
             safety_end: Nanos::ZERO,
             over: BTreeSet::new(),
             phase: Phase::BrokersIn,
+            partitions,
             mirrors_at: Vec::new(),
             hands: Hands::default(),
+            recorder: None,
         })
     }
 
@@ -222,6 +234,16 @@ impl Run {
         }
     }
 
+    /// Writes every trace event down from now on.
+    pub fn record_trace(&mut self, recorder: Recorder) {
+        self.recorder = Some(recorder);
+    }
+
+    /// Takes the recorder back, to be finished.
+    pub fn take_recorder(&mut self) -> Option<Recorder> {
+        self.recorder.take()
+    }
+
     /// Takes one event; false at the end.
     pub fn single_step(&mut self) -> bool {
         self.next_time().is_some() && self.step().is_continue()
@@ -242,12 +264,10 @@ impl Run {
             Phase::Convergence => self.look_at_convergence()?,
             _ => {}
         }
-        if self.phase == Phase::Convergence && self.meter.catch_up.is_none() {
-            let lag = Meter::lag_now(&self.lab.world, &self.lab.setup);
-            self.meter.catch_up = (lag == Some(0)).then(|| self.now().since(self.safety_end));
-        }
         let next = match self.phase {
             Phase::SafetyEnd if self.now() < self.safety_end => self.safety_end,
+            // Looking at everything costs what there is: small worlds are looked at more often.
+            Phase::Convergence if self.partitions < 1_000 => self.now() + LOOK_CLOSELY,
             _ => self.now() + LOOK,
         };
         self.lab.world.schedule_script(next, PHASE);
@@ -255,6 +275,10 @@ impl Run {
     }
 
     fn look_at_convergence(&mut self) -> ControlFlow<End> {
+        if self.meter.catch_up.is_none() {
+            let lag = Meter::lag_now(&self.lab.world, &self.lab.setup);
+            self.meter.catch_up = (lag == Some(0)).then(|| self.now().since(self.safety_end));
+        }
         let left = self.suite.liveness(&self.lab.world, &self.lab.setup);
         if !left.violations.is_empty() {
             let end = self.safety_end + self.job.plan.stage.phases.converge.nanos();
@@ -326,6 +350,9 @@ impl Run {
             Happened::Event | Happened::Nothing => {}
         }
         let world = &self.lab.world;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(world);
+        }
         for event in world.trace() {
             self.marks.on_trace(&event.trace);
             self.meter.on_trace(world.now(), event);
@@ -449,7 +476,13 @@ impl Run {
         for n in 0..self.stands.len() {
             match &self.stands[n] {
                 Stand::Waiting => {
-                    let Trigger::When { when, after, .. } = &self.job.plan.stage.timeline[n].trigger else { continue };
+                    let Trigger::When { when, after, within } = &self.job.plan.stage.timeline[n].trigger else {
+                        continue;
+                    };
+                    // Too late: the step stays undone, and the run is unmet.
+                    if within.is_some_and(|t| self.now() > self.base + t.nanos()) {
+                        continue;
+                    }
                     let eye = Eye { world: &self.lab.world, setup: &self.lab.setup, done: &self.over };
                     if !eye.holds(when) {
                         continue;
@@ -506,9 +539,13 @@ impl Run {
     // ------------------------------------------------------------------------------------------------------------ record
 
     pub(crate) fn record(&mut self, end: End) -> Record {
-        let End { violations, excuses } = end;
+        let End { mut violations, excuses } = end;
         let expectations = if violations.is_empty() { self.expectations() } else { Vec::new() };
-        let (verdict, reason) = self.verdict(&violations, &expectations);
+        let (verdict, mut reason) = self.verdict(&violations, &expectations);
+        if violations.len() > VIOLATIONS_MAX {
+            reason = format!("{reason} ({} places; the first {VIOLATIONS_MAX} are kept)", violations.len());
+            violations.truncate(VIOLATIONS_MAX);
+        }
         let mut figures = BTreeMap::new();
         self.meter.figures(&mut figures);
         if let Some(lag) =
@@ -516,6 +553,7 @@ impl Run {
         {
             figures.insert("lag_end".into(), lag as f64);
         }
+        self.bounds(&mut figures);
         let counts = self.lab.world.counts();
         let end = self.now();
         Record {
@@ -550,6 +588,48 @@ impl Run {
         }
     }
 
+    /// What bounds mirrored throughput: the fetch bound (response maximum over round trip, for each fetcher that has
+    /// partitions), the link, and what producers offer. Only for worlds with one mirror over one link.
+    fn bounds(&self, figures: &mut BTreeMap<String, f64>) {
+        let stage = &self.job.plan.stage;
+        let (Some((name, mirror)), 1) = (stage.mirrors.iter().next(), stage.mirrors.len()) else { return };
+        let (Some(from), Some(to)) = (stage.clusters.get(&mirror.source), stage.clusters.get(&mirror.on)) else {
+            return;
+        };
+        let between = |l: &&crate::format::types::Link| l.between.contains(&from.site) && l.between.contains(&to.site);
+        let Some(link) = stage.links.values().find(between) else { return };
+        let data = link.direction(usize::from(link.between[0] != from.site));
+        let back = link.direction(usize::from(link.between[0] == from.site));
+        let round_trip = (data.latency.0 + back.latency.0) as f64 / 1e9;
+        let setup = self.lab.setup.mirrors.iter().find(|m| *m.name == **name);
+        let Some(destination) = setup.map(|m| &self.lab.setup.clusters[usize::from(m.destination)]) else { return };
+        let brokers = destination.brokers.iter().filter_map(|n| self.lab.world.node(*n).broker());
+        let mut fetchers = 0;
+        let mut response_max = 0;
+        for broker in brokers {
+            fetchers += broker.mirror.busy_fetchers();
+            let image = &broker.image;
+            let config =
+                image.mirror_by_name(name).and_then(|m| image.mirror(m)).map(|m| m.config.fetch_response_max_bytes);
+            response_max = response_max.max(config.unwrap_or(0));
+        }
+        if round_trip > 0.0 && fetchers > 0 {
+            let bound = fetchers as f64 * f64::from(response_max) / round_trip / 1e6;
+            figures.insert("fetch_bound_mb_per_s".into(), bound);
+        }
+        if let Some(bandwidth) = data.bandwidth {
+            figures.insert("link_bound_mb_per_s".into(), bandwidth.0 as f64 / 8e6);
+        }
+        let offered = stage.producers.values().filter_map(|p| {
+            let rate = p.rate?;
+            Some(rate.count as f64 / (rate.per.0 as f64 / 1e9) * p.record.0 as f64 / 1e6 * f64::from(p.count))
+        });
+        let offered: f64 = offered.sum();
+        if offered > 0.0 {
+            figures.insert("offered_mb_per_s".into(), offered);
+        }
+    }
+
     fn resolved(&self) -> String {
         let stage = &self.job.plan.stage;
         let clusters: Vec<String> = stage
@@ -557,7 +637,7 @@ impl Run {
             .iter()
             .map(|(name, c)| format!("{name} {} controller + {} brokers", c.controllers, c.brokers))
             .collect();
-        let partitions: u64 = stage.topics.values().map(|t| u64::from(t.topics()) * u64::from(t.partitions)).sum();
+        let partitions = self.partitions;
         let mirrors: Vec<String> =
             stage.mirrors.iter().map(|(name, m)| format!("{name} ({} -> {})", m.source, m.on)).collect();
         format!(

@@ -63,6 +63,8 @@ pub struct Counts {
     pub appends: u64,
     /// Trace events.
     pub traced: u64,
+    /// Processes that ended, for whatever reason.
+    pub stops: u64,
 }
 
 /// All nodes, the network between them, and what is due.
@@ -295,6 +297,7 @@ impl World {
         n.condition = Condition::Down;
         n.incarnation += 1;
         n.last_stop = how;
+        self.counts.stops += 1;
         n.held.clear();
         n.busy.clear();
         let down = match how {

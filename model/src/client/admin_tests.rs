@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::client::testing::{metadata, node_of, Bench, Request};
-use crate::ids::{Offset, PartitionIx, TopicId};
+use crate::ids::{LeaderEpoch, Offset, PartitionIx, TopicId};
 use crate::wire::messages::{
-    CreateTopicsResponse, DeleteRecordsResponse, NamedResult, NewTopic, StartMirrorTopicsResponse,
+    BumpLeaderEpochsResponse, CreateTopicsResponse, DeleteRecordsResponse, NamedResult, NewTopic,
+    StartMirrorTopicsResponse,
 };
 
 fn order(command: Command) -> Order {
@@ -169,4 +170,18 @@ fn a_topic_that_the_source_does_not_have_is_refused_without_asking_the_destinati
     let bench = bench(order(command));
     assert_eq!(verdict(&bench), Some(Verdict::Refused(ErrorCode::UnknownTopicOrPartition)));
     assert!(bench.requests.is_empty());
+}
+
+#[test]
+fn an_epoch_is_raised_by_partition_and_the_verdict_is_by_name() {
+    let parts = vec![(("t".into(), 1), LeaderEpoch(9))];
+    let mut bench = bench(order(Command::BumpLeaderEpochs(parts)));
+    let request = bench.request();
+    let Body::BumpLeaderEpochsRequest(body) = &request.message.body else { panic!("{:?}", request.message.body) };
+    let (partition, min) = body.parts[0];
+    assert_eq!(min, LeaderEpoch(9));
+    let parts = vec![(partition, ErrorCode::InvalidRequest)];
+    bench.answer(&request, BumpLeaderEpochsResponse { error: ErrorCode::None, parts });
+    assert_eq!(verdict(&bench), Some(Verdict::Refused(ErrorCode::InvalidRequest)));
+    assert_eq!(bench.process.outcome(1).map(|o| &*o.items[0].name), Some("t-1"));
 }

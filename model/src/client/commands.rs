@@ -1,12 +1,12 @@
 //! Admin commands as plain values: how each becomes a request, and how its answer is judged.
 
 use crate::client::metadata::ClusterView;
-use crate::ids::{BrokerId, MetadataOffset, NodeId, Offset, PartitionIx};
+use crate::ids::{BrokerId, LeaderEpoch, MetadataOffset, NodeId, Offset, PartitionIx};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
-    Body, ConfigEntry, ConfigResource, CreateClusterMirrorRequest, CreatePartitionsRequest, CreateTopicsRequest,
-    DeleteRecordsRequest, DeleteTopicsRequest, ElectLeadersRequest, IncrementalAlterConfigsRequest, NamedResult,
-    NewTopic, StartMirrorTopicsRequest,
+    Body, BumpLeaderEpochsRequest, ConfigEntry, ConfigResource, CreateClusterMirrorRequest, CreatePartitionsRequest,
+    CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest, ElectLeadersRequest,
+    IncrementalAlterConfigsRequest, NamedResult, NewTopic, StartMirrorTopicsRequest,
 };
 use std::sync::Arc;
 
@@ -33,6 +33,9 @@ pub enum Command {
     },
     /// Delete records below these offsets (−1: the high watermark); goes to each partition's leader.
     DeleteRecords(Vec<(PartitionName, Offset)>),
+    /// Raise leader epochs above these minima (spec 3.4). Kafka's own tool has no such order; brokers send the request when
+    /// they mirror, and whoever wants a partition in a given epoch can too.
+    BumpLeaderEpochs(Vec<(PartitionName, LeaderEpoch)>),
     /// Create a mirror. `bootstrap.servers` and `source.cluster.id` are filled in from the source, where not given: the
     /// client asks it (spec 1.3).
     CreateClusterMirror {
@@ -106,6 +109,7 @@ impl Command {
             Self::AlterConfigs(_) => "IncrementalAlterConfigs",
             Self::ElectLeaders { .. } => "ElectLeaders",
             Self::DeleteRecords(_) => "DeleteRecords",
+            Self::BumpLeaderEpochs(_) => "BumpLeaderEpochs",
             Self::CreateClusterMirror { .. } => "CreateClusterMirror",
             Self::StartMirrorTopics { .. } => "StartMirrorTopics",
         }
@@ -117,6 +121,7 @@ impl Command {
         match self {
             Self::ElectLeaders { partitions, .. } if !partitions.is_empty() => Need::Own(topics_of(partitions.iter())),
             Self::DeleteRecords(parts) => Need::Own(topics_of(parts.iter().map(|p| &p.0))),
+            Self::BumpLeaderEpochs(parts) => Need::Own(topics_of(parts.iter().map(|p| &p.0))),
             Self::CreateClusterMirror { source, .. } => Need::Source(source.clone(), Vec::new()),
             Self::StartMirrorTopics { source, topics, .. } => Need::Source(source.clone(), topics.clone()),
             _ => Need::Nothing,
@@ -142,6 +147,11 @@ impl Command {
                 ElectLeadersRequest { unclean: *unclean, parts }.into()
             }
             Self::DeleteRecords(parts) => return delete_records(parts, own),
+            Self::BumpLeaderEpochs(parts) => {
+                let found = resolve(parts.iter().map(|p| &p.0), own)?;
+                let parts = found.into_iter().zip(parts.iter().map(|p| p.1)).collect();
+                BumpLeaderEpochsRequest { parts }.into()
+            }
             Self::CreateClusterMirror { mirror, source: nodes, configs } => {
                 let mut configs = configs.clone();
                 let has = |configs: &[(Arc<str>, Arc<str>)], key: &str| configs.iter().any(|c| &*c.0 == key);
@@ -277,6 +287,7 @@ pub fn judge(body: Body, view: &ClusterView) -> Option<(ErrorCode, Vec<ItemResul
         Body::DeleteRecordsResponse(a) => {
             (ErrorCode::None, a.parts.into_iter().map(|(p, e, _)| placed(p, e)).collect())
         }
+        Body::BumpLeaderEpochsResponse(a) => (a.error, a.parts.into_iter().map(|(p, e)| placed(p, e)).collect()),
         Body::CreateClusterMirrorResponse(a) => {
             let item = ItemResult { name: "".into(), error: a.error, message: a.message };
             (a.error, if a.error.is_none() { Vec::new() } else { vec![item] })

@@ -201,6 +201,12 @@ impl MirrorManager {
         self.parts.iter().flatten()
     }
 
+    /// How many fetchers hold partitions now: each has a connection and a request of its own under way.
+    #[must_use]
+    pub fn busy_fetchers(&self) -> usize {
+        self.fetchers.iter().filter(|f| f.count > 0).count()
+    }
+
     /// Whether a fetcher of this broker holds the partition now.
     #[must_use]
     pub fn is_fetching(&self, partition: PartitionIx) -> bool {

@@ -109,11 +109,12 @@ impl Fetcher {
         if mutant(cx.guards, guard::WatermarkAfterCut, part.high_watermark != Offset::UNKNOWN) {
             replicas.follow_watermark(at, part.high_watermark, cx);
         }
-        let before = self.slots[part.slot as usize].fetch_offset;
+        let stand = |slot: &crate::replica::replica_fetcher::FetchSlot| (slot.fetch_offset, slot.last_fetched_epoch);
+        let before = stand(&self.slots[part.slot as usize]);
         match replicas.cut_by_epoch(at, end, now, cx) {
             Ok(to) => {
                 self.restart_slot(part.slot, at, to, replicas);
-                if to == before {
+                if stand(&self.slots[part.slot as usize]) == before {
                     // Asked to cut and nothing to cut: the leader may know more later.
                     self.delay(part.slot, until);
                 }

@@ -103,7 +103,7 @@ impl Core {
         let Some(c) = self.ghost.clusters.get_mut(usize::from(cluster)) else { return };
         for ix in sight.hosted(node) {
             if let Some(replica) = sight.replica(node, ix) {
-                c.promised.insert((slot, ix), replica.log.recovery_point());
+                c.promised.entry((slot, ix)).or_insert(replica.log.recovery_point());
             }
         }
     }
@@ -121,8 +121,12 @@ impl Core {
         let lossy = matches!(stop, Stop::Lossy | Stop::Wiped);
         for (ix, g) in c.partitions.iter_mut().enumerate() {
             let Some(at) = g.position(slot) else { continue };
+            if stop != Stop::Clean {
+                g.members[at].set_doubtful();
+            }
             if lossy {
                 g.members[at].set_lossy(true);
+                g.members[at].set_torn(true);
                 // What was committed has to be known before its last holders are gone.
                 ghost::extend_chain(g, sight, &self.roster, cluster, PartitionIx(ix as u32));
             }
@@ -371,6 +375,7 @@ fn truncated<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: Offset, c
     let epoch = cx.replica(cx.slot).map_or(LeaderEpoch::NONE, |r| super::logs::epoch_before(r.log, to));
     let m = &mut g.members[own];
     m.set_end(to);
+    m.set_cut(true);
     m.epoch = epoch;
     s09_epochs::table(cx, cx.slot);
     s17_producer_table::table(cx, cx.slot);
@@ -385,7 +390,10 @@ fn recovered<S: Sight>(
     promised: Option<Offset>,
 ) {
     let Some(own) = seated(cx, g) else { return };
+    let stop = if g.members[own].torn() { Some(Stop::Lossy) } else { stop };
     s15_recovery::recovered(cx, g.members[own], stop, promised, end, clean);
+    g.members[own].set_torn(false);
+    g.members[own].set_cut(false);
     let log = cx.replica(cx.slot).map(|r| r.log);
     let m = &mut g.members[own];
     m.set_end(end);

@@ -34,6 +34,9 @@ pub enum Excuse {
     UncleanElection,
     /// At least `min.insync.replicas` replicas of the partition lost power or disk at a time.
     LossyCrashes,
+    /// At least `min.insync.replicas` replicas stopped uncleanly at a time: the controller cannot tell who of them lost
+    /// something, and took the last known leader (KIP-966).
+    UncleanStops,
     /// The operator ordered the partition to follow a source that lacks these records.
     OrderedCut,
     /// The source lost what it had acknowledged, and the mirror followed it.
@@ -58,9 +61,10 @@ pub enum Excuse {
 
 impl Excuse {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::UncleanElection,
         Self::LossyCrashes,
+        Self::UncleanStops,
         Self::OrderedCut,
         Self::SourceCut,
         Self::NoEligibleReplica,
@@ -79,6 +83,7 @@ impl Excuse {
         match self {
             Self::UncleanElection => "unclean election",
             Self::LossyCrashes => "lossy crashes",
+            Self::UncleanStops => "unclean stops",
             Self::OrderedCut => "ordered cut",
             Self::SourceCut => "source cut",
             Self::NoEligibleReplica => "no eligible replica",
@@ -96,9 +101,12 @@ impl Excuse {
     #[must_use]
     pub const fn whose(self) -> Whose {
         match self {
-            Self::LossyCrashes | Self::NoEligibleReplica | Self::TooFewReplicas | Self::NodeDown | Self::SourceDown => {
-                Whose::Environment
-            }
+            Self::LossyCrashes
+            | Self::UncleanStops
+            | Self::NoEligibleReplica
+            | Self::TooFewReplicas
+            | Self::NodeDown
+            | Self::SourceDown => Whose::Environment,
             // An unclean election is a setting that prefers service to data.
             Self::UncleanElection | Self::OrderedCut | Self::Held | Self::FailedForGood => Whose::Operator,
             Self::SourceCut => Whose::Environment,

@@ -38,6 +38,12 @@ impl Member {
     const KNOWN: u16 = 1;
     /// Its last stop took what was not flushed, and it was not taken back into the ISR since.
     const LOSSY: u16 = 2;
+    /// Its last stop but for clean ones took what was not flushed, and its log was not loaded since.
+    const TORN: u16 = 4;
+    /// See [`Member::doubtful`].
+    const DOUBTFUL: u16 = 8;
+    /// See [`Member::was_cut`].
+    const CUT: u16 = 16;
 
     fn new(slot: u16) -> Self {
         let zero = Offset::ZERO;
@@ -60,6 +66,37 @@ impl Member {
     pub fn set_end(&mut self, end: Offset) {
         self.end = end;
         self.flags |= Self::KNOWN;
+    }
+    /// It stopped uncleanly, and was not taken back into the ISR since: what a controller has to doubt (KIP-966).
+    #[must_use]
+    pub fn doubtful(&self) -> bool {
+        self.flags & Self::DOUBTFUL != 0
+    }
+    /// Its last stop was no orderly one.
+    pub fn set_doubtful(&mut self) {
+        self.flags |= Self::DOUBTFUL;
+    }
+    /// It holds what is committed again: its last stop does not count any more.
+    pub fn absolve(&mut self) {
+        self.flags &= !(Self::DOUBTFUL | Self::LOSSY);
+    }
+    /// Its log was cut in this life: a power loss may bring back what was cut, because a cut is no more durable than a write.
+    #[must_use]
+    pub fn was_cut(&self) -> bool {
+        self.flags & Self::CUT != 0
+    }
+    /// See [`Member::was_cut`].
+    pub fn set_cut(&mut self, on: bool) {
+        self.flags = if on { self.flags | Self::CUT } else { self.flags & !Self::CUT };
+    }
+    /// A lossy stop whose consequences were not seen yet: a later, milder stop does not undo it.
+    #[must_use]
+    pub fn torn(&self) -> bool {
+        self.flags & Self::TORN != 0
+    }
+    /// See [`Member::torn`].
+    pub fn set_torn(&mut self, on: bool) {
+        self.flags = if on { self.flags | Self::TORN } else { self.flags & !Self::TORN };
     }
     /// It lost power, or its disk.
     pub fn set_lossy(&mut self, on: bool) {
@@ -154,6 +191,8 @@ pub struct PartitionGhost {
     pub lineage: u32,
     /// The last one to append as leader: epoch and slot.
     pub writer: (LeaderEpoch, u16),
+    /// The topic prefers service to data.
+    pub unclean_allowed: bool,
     /// Has to do with a mirror.
     pub mirrored: bool,
     /// The step of the last cut.
@@ -183,6 +222,7 @@ impl Default for PartitionGhost {
             unclean: LeaderEpoch::NONE,
             lineage: 0,
             writer: (LeaderEpoch::NONE, u16::MAX),
+            unclean_allowed: false,
             mirrored: false,
             cut_step: u64::MAX,
             members: SmallVec::new(),
@@ -224,13 +264,20 @@ impl PartitionGhost {
     pub fn lacks(&self, end: Offset) -> bool {
         end < self.true_hw && self.floor < self.true_hw
     }
-    /// What excuses that committed records are missing now; `None`: nothing does.
+    /// What excuses that committed records are missing now; `None`: nothing does. An election outside of ISR and ELR that
+    /// nobody allowed (the last known leader, KIP-966) excuses nothing by itself: so many crashes have to have led to it.
     #[must_use]
     pub fn excuse(&self) -> Option<Excuse> {
+        let least = self.min_isr.max(1);
         if self.unclean != LeaderEpoch::NONE {
-            return Some(Excuse::UncleanElection);
+            if self.unclean_allowed {
+                return Some(Excuse::UncleanElection);
+            }
+            if self.members.iter().filter(|m| m.doubtful() || m.lossy()).count() as u32 >= least {
+                return Some(Excuse::UncleanStops);
+            }
         }
-        (self.lossy() >= self.min_isr.max(1)).then_some(Excuse::LossyCrashes)
+        (self.lossy() >= least).then_some(Excuse::LossyCrashes)
     }
     /// A new lineage begins at `to`. Returns how many acknowledged records it costs.
     pub fn cut(&mut self, to: Offset, excuse: Excuse, at: Nanos, step: u64) -> u64 {
@@ -297,8 +344,9 @@ impl PartitionGhost {
             };
             self.members = state.replicas.iter().map(of).collect();
         }
-        let least = image.topic_config(found.topic).min_insync_replicas;
-        self.min_isr = least.min(state.replicas.len() as u32).max(1);
+        let config = image.topic_config(found.topic);
+        self.unclean_allowed = config.unclean_leader_election_enable;
+        self.min_isr = config.min_insync_replicas.min(state.replicas.len() as u32).max(1);
         if state.partition_epoch > self.partition_epoch {
             let mask = |of: &[BrokerId]| {
                 state.replicas.iter().enumerate().filter(|(_, b)| of.contains(b)).fold(0, |m, (at, _)| m | 1 << at)

@@ -20,7 +20,7 @@ pub(super) fn became_leader<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost
         if g.unclean <= epoch {
             g.unclean = LeaderEpoch::NONE;
         }
-        g.members[at].set_lossy(false);
+        g.members[at].absolve();
         return;
     };
     let true_hw = g.true_hw;
@@ -41,7 +41,7 @@ pub(super) fn became_leader<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost
         }
     }
     g.unclean = LeaderEpoch::NONE;
-    g.members[at].set_lossy(false);
+    g.members[at].absolve();
 }
 
 /// Up to where a member's log holds what was committed; `None` if it holds all of it.

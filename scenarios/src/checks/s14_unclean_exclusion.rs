@@ -18,7 +18,7 @@ pub(super) fn entered<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, befo
             let expected = format_args!("an ISR member that reached what is committed ({})", g.true_hw);
             cx.broken_at("S14", m.slot, expected, format_args!("it enters with its log end at {}", m.end));
         } else {
-            g.members[at].set_lossy(false);
+            g.members[at].absolve();
         }
     }
 }

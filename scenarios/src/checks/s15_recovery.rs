@@ -23,7 +23,7 @@ pub(super) fn recovered<S: Sight>(
     if clean && !matches!(stop, Some(Stop::Clean)) {
         cx.broken("S15", format_args!("no clean-shutdown marker after {stop:?}"), "it is there");
     }
-    if end > was {
+    if end > was && !(before.was_cut() && matches!(stop, Some(Stop::Lossy))) {
         cx.broken("S15", format_args!("a prefix of the log, which ended at {was}"), format_args!("it ends at {end}"));
     }
     match stop {

@@ -6,7 +6,6 @@ use super::roster::{ClusterPlace, MirrorPlace, Part, Place, Roster};
 use super::world_sight::WorldSight;
 use crate::setup::Setup;
 use mirrorlab_model::ids::NodeId;
-use mirrorlab_model::trace::Trace;
 use mirrorlab_reports::record::Violation;
 use mirrorlab_sim::node::LastStop;
 use mirrorlab_sim::world::World;
@@ -15,22 +14,12 @@ use mirrorlab_sim::world::World;
 #[derive(Debug)]
 pub struct Suite {
     core: Core,
-    /// By node.
-    lives: Vec<Life>,
-    calls: u32,
+    /// The incarnation of each node at the last look.
+    lives: Vec<u32>,
+    /// Stops seen so far.
+    stops: u64,
     clients: usize,
 }
-
-/// A node's life as it was looked at last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Life {
-    incarnation: u32,
-    /// It was down then, and the checks know why.
-    stop_told: bool,
-}
-
-/// Steps that traced nothing, after which somebody looks all the same whether a process ended.
-const LOOK_EVERY: u32 = 256;
 
 fn clients(setup: &Setup) -> usize {
     setup.producers.len() + setup.consumers.len() + setup.admins.len()
@@ -40,14 +29,13 @@ impl Suite {
     /// Checks for a world. Clients may join later.
     #[must_use]
     pub fn new(setup: &Setup, options: Options) -> Self {
-        Self { core: Core::new(roster(setup), options), lives: Vec::new(), calls: 0, clients: clients(setup) }
+        Self { core: Core::new(roster(setup), options), lives: Vec::new(), stops: 0, clients: clients(setup) }
     }
 
     /// Called after every step of the world. Returns what it broke, all of it.
     pub fn on_step(&mut self, world: &World, setup: &Setup) -> &[Violation] {
-        self.calls = self.calls.wrapping_add(1);
-        let idle = world.trace().is_empty();
-        if idle && self.calls % LOOK_EVERY != 0 {
+        let stops = world.counts().stops;
+        if stops == self.stops && world.trace().is_empty() {
             return &[];
         }
         let sight = WorldSight { world, setup };
@@ -57,42 +45,23 @@ impl Suite {
             let own = &mut self.core.roster;
             (own.places, own.names, own.producers, own.consumers) = (places, names, producers, consumers);
         }
-        if idle {
+        if stops != self.stops {
+            // What a process traced with its last breath comes before its end.
+            self.core.observe(&sight);
             self.look_for_stops(&sight);
             return self.core.settled(&sight);
-        }
-        for event in world.trace() {
-            // A life that was seen down, or not seen at all, is looked at before its node's events are.
-            let seen = Life { incarnation: world.node(event.node).incarnation, stop_told: false };
-            let rare = matches!(
-                event.trace,
-                Trace::BecameLeader { .. }
-                    | Trace::Elected { .. }
-                    | Trace::PartitionChanged { .. }
-                    | Trace::Registered { .. }
-            );
-            if rare || self.lives.get(usize::from(event.node.0)) != Some(&seen) {
-                self.look_for_stops(&sight);
-            }
         }
         self.core.on_step(&sight)
     }
 
-    /// Who stopped since the last look. A stop matters to a check when the node speaks again, or when somebody is elected in
-    /// its place: both lead here before their events are judged.
+    /// Who stopped in this step. (One that is about to start again may be told twice: that changes nothing.)
     fn look_for_stops(&mut self, sight: &WorldSight<'_>) {
+        self.stops = sight.world.counts().stops;
         let nodes = sight.world.nodes();
-        self.lives.resize(nodes.len(), Life::default());
+        self.lives.resize(nodes.len(), 0);
         for (at, node) in nodes.iter().enumerate() {
-            let life = &mut self.lives[at];
-            if life.incarnation == node.incarnation {
-                life.stop_told &= node.process.is_none();
-                continue;
-            }
-            life.incarnation = node.incarnation;
-            // Going down and starting both raise the incarnation; one stop is told once.
-            let told = std::mem::replace(&mut life.stop_told, node.process.is_none());
-            if told {
+            let changed = std::mem::replace(&mut self.lives[at], node.incarnation) != node.incarnation;
+            if !changed || node.process.is_some() {
                 continue;
             }
             let (stop, broken) = match node.last_stop {
@@ -114,19 +83,16 @@ impl Suite {
 
     /// What is not so yet, in the converge phase.
     pub fn liveness(&mut self, world: &World, setup: &Setup) -> Liveness {
-        self.look_for_stops(&WorldSight { world, setup });
         self.core.liveness(&WorldSight { world, setup })
     }
 
     /// A quiet point: sweeps all partitions.
     pub fn at_quiet(&mut self, world: &World, setup: &Setup) -> Vec<Violation> {
-        self.look_for_stops(&WorldSight { world, setup });
         self.core.at_quiet(&WorldSight { world, setup }, false)
     }
 
     /// The end of a run that converged.
     pub fn at_end(&mut self, world: &World, setup: &Setup) -> Vec<Violation> {
-        self.look_for_stops(&WorldSight { world, setup });
         self.core.at_end(&WorldSight { world, setup })
     }
 

@@ -12,7 +12,9 @@ use fake::{batch, controller, node, Play, CLIENT, P};
 use mirrorlab_model::client::read_hash::ReadHash;
 use mirrorlab_model::ids::*;
 use mirrorlab_model::log::EpochEntry;
+use mirrorlab_model::metadata::records::Record;
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace};
+use mirrorlab_model::wire::messages::ConfigResource;
 
 const NOTHING: [&str; 0] = [];
 
@@ -132,6 +134,8 @@ fn s3_sees_a_leader_of_the_right_length_with_other_content() {
 fn s3_is_excused_by_an_unclean_election_and_by_enough_lossy_crashes_only() {
     // An unclean election: a new lineage begins where the new leader's log ends.
     let mut play = committed(2);
+    let (resource, value) = (ConfigResource::Topic("t".into()), Some("true".into()));
+    play.record(0, &Record::Config { resource, key: "unclean.leader.election.enable".into(), value });
     play.acked(0, 5);
     play.acked(5, 3);
     play.shorten(0, 2, 5);
@@ -348,6 +352,13 @@ fn s15_knows_what_each_kind_of_stop_may_take() {
     assert_eq!(ends(Stop::Lossy, 5, false), NOTHING);
     assert_eq!(ends(Stop::Lossy, 0, false), ["S15"]);
     assert_eq!(ends(Stop::Lossy, 5, true), ["S15"]);
+    // Killed before it had loaded what a power loss had left of it.
+    let mut play = committed(2);
+    play.core.on_stop(&play.world, node(0, 3), Stop::Lossy, None);
+    play.core.on_stop(&play.world, node(0, 3), Stop::Killed, None);
+    play.shorten(0, 3, 0);
+    let back = Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(0), clean: false };
+    assert_eq!(play.at(node(0, 3), back), NOTHING);
 }
 
 #[test]
