@@ -112,7 +112,7 @@ impl<D: Drive> Face<D> {
     }
 
     async fn pump_exactly(&self) -> ControlFlow<D::Break> {
-        let (began, from) = (madsim::time::Instant::now(), self.look(D::now));
+        let (began, from) = (madsim_now(), self.look(D::now));
         // Who looks on first may act before anything happens.
         let mut rest = true;
         loop {
@@ -167,13 +167,18 @@ impl<D: Drive> Drive for &Face<D> {
 
 /// Sleeps to a deadline as it is: madsim's own sleep rounds up to a millisecond. With `rest` it sleeps at least [`REST`].
 async fn sleep_exactly(due: madsim::time::Instant, rest: bool) {
-    let now = madsim::time::Instant::now();
+    let now = madsim_now();
     let due = if rest { due.max(now + REST) } else { due };
     if due > now {
         let mut sleep = pin!(madsim::time::sleep(Duration::ZERO));
         sleep.as_mut().reset(due);
         sleep.await;
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "madsim's virtual clock, which stands in for the system's")]
+fn madsim_now() -> madsim::time::Instant {
+    madsim::time::Instant::now()
 }
 
 #[cfg(test)]
