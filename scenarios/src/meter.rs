@@ -2,8 +2,10 @@
 //!
 //! Bytes and records are counted from trace events; lag is sampled from the mirror leaders, as they would tell it. Where a
 //! mirror leader does not know its lag, the sample is unknown and counted as such, never as zero (decision 19).
+//!
+//! Looking at every partition at every sample would cost more than a large run itself. Above [`LAGS_MAX`] looks in a run each
+//! sample looks at every n-th partition of a broker, at others each time, and the curve shows n times their sum.
 
-use crate::conditions::Eye;
 use crate::setup::Setup;
 use mirrorlab_model::ids::Nanos;
 use mirrorlab_model::states::MirrorState;
@@ -11,10 +13,13 @@ use mirrorlab_model::trace::{Trace, TraceEvent};
 use mirrorlab_reports::distribution::Distribution;
 use mirrorlab_reports::record::{Curve, Percentiles};
 use mirrorlab_sim::world::World;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Samples over a run, at most.
 const SAMPLES: u64 = 600;
+
+/// Partitions looked at in all samples of a run, about.
+const LAGS_MAX: u64 = 1_000_000;
 
 /// Counts and samples of a run.
 #[derive(Clone, Debug)]
@@ -32,6 +37,8 @@ pub struct Meter {
     lag: Vec<Option<f64>>,
     distribution: Distribution,
     unknown: u64,
+    /// Every n-th partition is looked at in a sample.
+    stride: usize,
     /// From the end of the safety phase until every lag was zero.
     pub catch_up: Option<Nanos>,
     mirrored_first: Option<Nanos>,
@@ -39,9 +46,9 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter for a run that lasts about so long.
+    /// A meter for a run that lasts about so long, with about so many partitions in each mirrored cluster.
     #[must_use]
-    pub fn new(length: Nanos) -> Self {
+    pub fn new(length: Nanos, partitions: u64) -> Self {
         let interval = Nanos((length.0 / SAMPLES).max(Nanos::from_millis(100).0));
         Self {
             interval,
@@ -55,6 +62,7 @@ impl Meter {
             lag: Vec::new(),
             distribution: Distribution::new(),
             unknown: 0,
+            stride: (partitions * SAMPLES).div_ceil(LAGS_MAX).max(1) as usize,
             catch_up: None,
             mirrored_first: None,
             mirrored_last: None,
@@ -82,14 +90,13 @@ impl Meter {
         self.at_last_sample = self.mirrored_bytes;
         self.throughput.push(Some(bytes as f64 / self.interval.as_secs_f64() / 1e6));
         let (mut total, mut known, mut unknown) = (0u64, 0u64, 0u64);
-        let nothing = BTreeSet::new();
-        let eye = Eye { world, setup, done: &nothing };
+        let first = self.lag.len() % self.stride;
         let mut destinations: Vec<u8> = setup.mirrors.iter().map(|m| m.destination).collect();
         destinations.dedup();
         for cluster in destinations {
             for broker in setup.clusters[usize::from(cluster)].brokers.iter().filter_map(|n| world.node(*n).broker()) {
-                for part in broker.mirror.iter() {
-                    match eye.lag(cluster, part.partition) {
+                for part in broker.mirror.iter_some(first, self.stride) {
+                    match broker.mirror.lag(part, &broker.replicas) {
                         Some(lag) => {
                             self.distribution.record(lag as u64);
                             total += lag as u64;
@@ -101,21 +108,19 @@ impl Meter {
             }
         }
         self.unknown += unknown;
-        self.lag.push((known > 0 && unknown == 0).then_some(total as f64));
+        self.lag.push((known > 0 && unknown == 0).then_some(total as f64 * self.stride as f64));
     }
 
     /// The sum of all lags as the mirror leaders tell it now; `None` while one does not know.
     #[must_use]
     pub fn lag_now(world: &World, setup: &Setup) -> Option<u64> {
-        let nothing = BTreeSet::new();
-        let eye = Eye { world, setup, done: &nothing };
         let mut sum = 0;
         for mirror in &setup.mirrors {
             for broker in
                 setup.clusters[usize::from(mirror.destination)].brokers.iter().filter_map(|n| world.node(*n).broker())
             {
                 for part in broker.mirror.iter().filter(|p| p.state != MirrorState::Stopped) {
-                    sum += u64::try_from(eye.lag(mirror.destination, part.partition)?).ok()?;
+                    sum += u64::try_from(broker.mirror.lag(part, &broker.replicas)?).ok()?;
                 }
             }
         }

@@ -144,7 +144,7 @@ impl Run {
         let partitions = topics.map(|t| u64::from(t.topics()) * u64::from(t.partitions)).sum();
         lab.world.schedule_script(LOOK, PHASE);
         Ok(Self {
-            meter: Meter::new(phases.safety.nanos() + phases.converge.nanos()),
+            meter: Meter::new(phases.safety.nanos() + phases.converge.nanos(), partitions),
             stands: vec![Stand::Waiting; job.plan.stage.timeline.len()],
             waiting: 0,
             counting: 0,
@@ -571,7 +571,9 @@ impl Run {
     fn bounds(&self, figures: &mut BTreeMap<String, f64>) {
         let stage = &self.job.plan.stage;
         let (Some((name, mirror)), 1) = (stage.mirrors.iter().next(), stage.mirrors.len()) else { return };
-        let (Some(from), Some(to)) = (stage.clusters.get(&mirror.source), stage.clusters.get(&mirror.on)) else { return };
+        let (Some(from), Some(to)) = (stage.clusters.get(&mirror.source), stage.clusters.get(&mirror.on)) else {
+            return;
+        };
         let between = |l: &&crate::format::types::Link| l.between.contains(&from.site) && l.between.contains(&to.site);
         let Some(link) = stage.links.values().find(between) else { return };
         let data = link.direction(usize::from(link.between[0] != from.site));
@@ -585,7 +587,8 @@ impl Run {
         for broker in brokers {
             fetchers += broker.mirror.busy_fetchers();
             let image = &broker.image;
-            let config = image.mirror_by_name(name).and_then(|m| image.mirror(m)).map(|m| m.config.fetch_response_max_bytes);
+            let config =
+                image.mirror_by_name(name).and_then(|m| image.mirror(m)).map(|m| m.config.fetch_response_max_bytes);
             response_max = response_max.max(config.unwrap_or(0));
         }
         if round_trip > 0.0 && fetchers > 0 {
