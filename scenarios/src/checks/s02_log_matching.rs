@@ -53,7 +53,7 @@ fn pair<S: Sight, L: LogSight>(cx: &mut Cx<'_, S>, slot: u16, one: ReplicaSight<
 
 /// An epoch that both logs have at the same offset, at or above `from`.
 fn shared_epoch<L: LogSight>(a: L, b: L, from: Offset, end: Offset) -> Option<(LeaderEpoch, Offset)> {
-    let of = |log: L, at: Offset| logs::batch_at(log, at).and_then(|bytes| epoch_of(&bytes));
+    let of = |log: L, at: Offset| logs::batch_at(&log, at).and_then(epoch_of);
     // Epochs do not fall along a log (S9), so it is enough to look where an epoch begins in either.
     let starts = a.epochs().iter().chain(b.epochs()).map(|e| e.start).filter(|s| *s > from && *s < end);
     std::iter::once(from).chain(starts).find_map(|at| {
