@@ -52,7 +52,7 @@ enum Command {
         /// The scenario file.
         scenario: PathBuf,
         /// The seed.
-        #[arg(long)]
+        #[arg(long, allow_negative_numbers = true)] // so that the refusal names the option
         seed: Option<u64>,
     },
     /// Read scenario files and say what is wrong with them.
@@ -88,7 +88,7 @@ struct RunArgs {
     /// The scenario file.
     scenario: PathBuf,
     /// The seed. Default: the file's, else 0.
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)] // so that the refusal names the option
     seed: Option<u64>,
     /// Which quirks are on to begin with: corrected, prototype or prototype-july.
     #[arg(long)]

@@ -7,12 +7,12 @@ use crate::format::action::NodeRef;
 use crate::format::condition::{Compare, Condition, Term, Value, Where};
 use crate::format::types::Wanted;
 use crate::setup::Setup;
-use mirrorlab_model::ids::{NodeId, Offset, PartitionIx};
+use mirrorlab_model::ids::{NodeId, PartitionIx};
 use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::mirror::manager::Part;
 use mirrorlab_model::record::BatchView;
 use mirrorlab_model::replica::Replica;
-use mirrorlab_model::states::{DesiredState, MirrorState};
+use mirrorlab_model::states::DesiredState;
 use mirrorlab_sim::node::Condition as NodeCondition;
 use mirrorlab_sim::world::World;
 use std::collections::BTreeSet;
@@ -279,13 +279,7 @@ impl<'a> Eye<'a> {
         let state = &self.setup.image(self.world, cluster)?.partition(partition)?.state;
         let node = self.setup.broker_node(cluster, state.leader)?;
         let broker = self.world.node(node).broker()?;
-        let part = broker.mirror.part(partition)?;
-        if part.state != MirrorState::Mirroring {
-            return None;
-        }
-        let (source_hw, _) = broker.mirror.source_high_watermark(partition)?;
-        let log: Offset = broker.replicas.log(partition)?.high_watermark();
-        Some((source_hw.0 - log.0).max(0))
+        broker.mirror.lag(broker.mirror.part(partition)?, &broker.replicas)
     }
 
     fn desired(&self, at: &Where) -> Option<DesiredState> {
@@ -311,7 +305,7 @@ impl<'a> Eye<'a> {
 fn compares(seen: &Seen, compare: Compare, value: &Value) -> bool {
     match (seen, value) {
         (Seen::Number(seen), Value::Number(wanted)) => compare.holds(seen, wanted),
-        (Seen::State(seen), Value::State(wanted)) => compare.holds(&(*seen), &wanted.as_str()),
+        (Seen::State(seen), Value::State(wanted)) => compare.holds(seen, &wanted.as_str()),
         (Seen::Node(seen), Value::Node(wanted)) => compare.holds(seen, &wanted.as_ref().map(ToString::to_string)),
         _ => false,
     }

@@ -74,9 +74,11 @@ impl Lab {
     fn add_cluster(&mut self, name: &str, plan: &crate::format::types::Cluster) -> Result<(), BadConfig> {
         let index = self.setup.clusters.len() as u8;
         let site = self.sites[&plan.site];
-        let mut broker_configs = configs::BrokerConfig::default();
-        broker_configs.default_replication_factor = plan.default_rf;
-        broker_configs.mirror_state_topic_replication_factor = plan.default_rf.min(3);
+        let mut broker_configs = configs::BrokerConfig {
+            default_replication_factor: plan.default_rf,
+            mirror_state_topic_replication_factor: plan.default_rf.min(3),
+            ..configs::BrokerConfig::default()
+        };
         for (key, value) in &plan.config {
             broker_configs.set(key, value).map_err(|e| BadConfig(format!("clusters.{name}.config: {e}")))?;
         }

@@ -47,7 +47,7 @@ pub struct Meter {
 impl Meter {
     /// A meter for a run that lasts about so long.
     #[must_use]
-    pub fn new(length: Nanos) -> Self {
+    pub fn new(length: Nanos, partitions: u64) -> Self {
         let interval = Nanos((length.0 / SAMPLES).max(Nanos::from_millis(100).0));
         Self {
             interval,
@@ -62,7 +62,7 @@ impl Meter {
             distribution: Distribution::new(),
             unknown: 0,
             samples: 0,
-            stride: 1,
+            stride: (partitions * SAMPLES / LAG_SAMPLES).max(1),
             catch_up: None,
             mirrored_first: None,
             mirrored_last: None,
@@ -95,7 +95,6 @@ impl Meter {
             return self.lag.push(last);
         }
         let pairs = mirrored_pairs(world, setup);
-        self.stride = (pairs.len() as u64 * SAMPLES / LAG_SAMPLES).max(1);
         let (mut total, mut unknown) = (0u64, 0u64);
         for pair in &pairs {
             match pair.lag(world, setup) {

@@ -148,7 +148,7 @@ impl Run {
         let partitions = topics.map(|t| u64::from(t.topics()) * u64::from(t.partitions)).sum();
         lab.world.schedule_script(LOOK, PHASE);
         Ok(Self {
-            meter: Meter::new(phases.safety.nanos() + phases.converge.nanos()),
+            meter: Meter::new(phases.safety.nanos() + phases.converge.nanos(), partitions),
             stands: vec![Stand::Waiting; job.plan.stage.timeline.len()],
             waiting: 0,
             counting: 0,

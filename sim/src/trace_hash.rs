@@ -19,9 +19,22 @@ impl TraceHash {
     }
     /// Folds one thing in.
     pub fn fold<T: Hash>(&mut self, thing: &T) {
-        let mut bytes = Collector { buffer: [0; 128], len: 0 };
-        thing.hash(&mut bytes);
-        self.0 = xxh3_64_with_seed(&bytes.buffer[..bytes.len], self.0);
+        self.fold_all(std::slice::from_ref(thing));
+    }
+    /// Folds several things in that happened at once, in order. One hash over a buffer full of them is cheaper than a chain
+    /// of hashes, each of which waits for the one before.
+    pub fn fold_all<T: Hash>(&mut self, things: &[T]) {
+        let mut bytes = Collector { buffer: [0; BUFFER], len: 0 };
+        for thing in things {
+            thing.hash(&mut bytes);
+            if bytes.len > BUFFER - THING_MAX {
+                self.0 = xxh3_64_with_seed(&bytes.buffer[..bytes.len], self.0);
+                bytes.len = 0;
+            }
+        }
+        if bytes.len > 0 {
+            self.0 = xxh3_64_with_seed(&bytes.buffer[..bytes.len], self.0);
+        }
     }
     /// Folds two words in.
     pub fn fold_words(&mut self, a: u64, b: u64) {
@@ -32,9 +45,14 @@ impl TraceHash {
     }
 }
 
+/// What one thing may feed at most, in bytes.
+const THING_MAX: usize = 128;
+/// What is hashed at once, in bytes.
+const BUFFER: usize = 1024;
+
 /// Collects what `derive(Hash)` feeds, little endian and at fixed widths, so that the hash is the same on every machine.
 struct Collector {
-    buffer: [u8; 128],
+    buffer: [u8; BUFFER],
     len: usize,
 }
 

@@ -494,13 +494,14 @@ impl World {
 
     /// Turns what a process asked for into later events, in the order asked.
     fn absorb(&mut self, node: NodeId) {
-        for event in self.out.trace.drain(..) {
-            self.counts.traced += 1;
-            if matches!(event.trace, mirrorlab_model::trace::Trace::Appended { .. }) {
-                self.counts.appends += 1;
-            }
-            self.hash.fold(&event);
-            self.trace.push(event);
+        self.counts.traced += self.out.trace.len() as u64;
+        let append = |e: &&TraceEvent| matches!(e.trace, mirrorlab_model::trace::Trace::Appended { .. });
+        self.counts.appends += self.out.trace.iter().filter(append).count() as u64;
+        self.hash.fold_all(&self.out.trace);
+        if self.trace.is_empty() {
+            std::mem::swap(&mut self.trace, &mut self.out.trace);
+        } else {
+            self.trace.append(&mut self.out.trace);
         }
         let mut effects = std::mem::take(&mut self.out.effects);
         for effect in effects.drain(..) {

@@ -19,6 +19,8 @@ pub type PartitionKey = (TopicId, u32);
 const BLOCK_HEADER: usize = 10;
 const BLOCK_VERSION: u16 = 1;
 const ENTRY: usize = 28;
+/// Entries for which room is made at once, at most.
+const ROOM_MAX: usize = 1 << 20;
 /// Files shorter than this are never worth a rewrite.
 const SMALL: u32 = 1000;
 
@@ -98,14 +100,17 @@ impl Checkpoint {
     /// Whether the file is missing, torn, or mostly old words; `live` is how many partitions there are.
     #[must_use]
     pub fn wants_rewrite(&self, live: usize) -> bool {
-        self.file.is_none() || (self.entries > SMALL && self.entries as usize > live.saturating_mul(3))
+        self.file.is_none() || (self.entries > SMALL && self.entries as usize > live.saturating_mul(2))
     }
 }
 
 /// One block of entries, and how many there are.
 #[must_use]
 pub fn encode_offsets(entries: impl IntoIterator<Item = (PartitionKey, Offset)>) -> (Bytes, u32) {
-    let mut out = BytesMut::with_capacity(BLOCK_HEADER + ENTRY);
+    // Exactly as large as it gets: these bytes stay in a file, and doubling would leave up to half of them empty.
+    let entries = entries.into_iter();
+    let room = entries.size_hint().1.unwrap_or(0).min(ROOM_MAX);
+    let mut out = BytesMut::with_capacity(BLOCK_HEADER + ENTRY * room);
     out.put_bytes(0, BLOCK_HEADER);
     let mut count = 0u32;
     for ((topic, partition), offset) in entries {

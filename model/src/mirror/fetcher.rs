@@ -8,6 +8,7 @@
 use crate::ids::{BrokerEpoch, BrokerId, LeaderEpoch, MirrorIx, Nanos, NodeId, Now, Offset, PartitionIx, TopicIx};
 use crate::mirror::link::Link;
 use crate::ports::{Cx, Lane};
+use crate::replica::chunked::Chunked;
 use crate::wire::messages::{
     EpochQuestion, FetchPart, FetchRequest, Isolation, LeaderHint, ListOffsetsRequest, Message,
     OffsetForLeaderEpochRequest, OffsetQuestion, EARLIEST, LATEST,
@@ -215,7 +216,7 @@ pub struct Fetcher {
     pub limits: FetchLimits,
     pub(super) link: Link,
     pub(super) tasks: VecDeque<Task>,
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Chunked<Slot>,
     free: Vec<u32>,
     dirty: Vec<u32>,
     forgotten: Vec<u32>,
@@ -246,7 +247,7 @@ impl Fetcher {
             limits,
             link: Link::new(key.source, limits.timeout),
             tasks: VecDeque::new(),
-            slots: Vec::new(),
+            slots: Chunked::new(),
             free: Vec::new(),
             dirty: Vec::new(),
             forgotten: Vec::new(),
@@ -284,10 +285,7 @@ impl Fetcher {
                 self.slots[at as usize] = slot;
                 at
             }
-            None => {
-                self.slots.push(slot);
-                (self.slots.len() - 1) as u32
-            }
+            None => self.slots.push(slot) as u32,
         };
         self.count += 1;
         if checked {

@@ -19,6 +19,7 @@ use crate::mirror::source::NoLeader;
 use crate::mirror::sync::{Source, SourceTask};
 use crate::ports::{Cx, Input, Lane, Timer};
 use crate::replica::channel::{ControllerChannel, Outcome as ChannelOutcome, Purpose};
+use crate::replica::chunked::Chunked;
 use crate::replica::Replicas;
 use crate::states::{DesiredState, MirrorState};
 use crate::trace::Trace;
@@ -104,7 +105,7 @@ pub struct MirrorManager {
     pub(super) me: BrokerId,
     pub(super) settings: Settings,
     index: Vec<u32>,
-    pub(super) parts: Vec<Option<Part>>,
+    pub(super) parts: Chunked<Option<Part>>,
     free: Vec<u32>,
     pub(super) sources: BTreeMap<MirrorIx, Source>,
     pub(super) fetchers: Vec<Fetcher>,
@@ -172,7 +173,7 @@ impl MirrorManager {
             me,
             settings: Settings::of(config),
             index: Vec::new(),
-            parts: Vec::new(),
+            parts: Chunked::new(),
             free: Vec::new(),
             sources: BTreeMap::new(),
             fetchers: Vec::new(),
@@ -201,6 +202,17 @@ impl MirrorManager {
         self.parts.iter().flatten()
     }
 
+    /// Records that the source has committed and this leader has not; `None` while that is not known (decision 19).
+    #[must_use]
+    pub fn lag(&self, part: &Part, replicas: &Replicas) -> Option<i64> {
+        if part.state != MirrorState::Mirroring {
+            return None;
+        }
+        let (source_hw, _) = self.source_hw_of(part)?;
+        let log = replicas.log(part.partition)?.high_watermark();
+        Some((source_hw.0 - log.0).max(0))
+    }
+
     /// How many fetchers hold partitions now: each has a connection and a request of its own under way.
     #[must_use]
     pub fn busy_fetchers(&self) -> usize {
@@ -216,7 +228,10 @@ impl MirrorManager {
     /// The source's high watermark as last told, and when; `None` before the first answer (decision 19).
     #[must_use]
     pub fn source_high_watermark(&self, partition: PartitionIx) -> Option<(Offset, Nanos)> {
-        let part = self.part(partition)?;
+        self.source_hw_of(self.part(partition)?)
+    }
+
+    fn source_hw_of(&self, part: &Part) -> Option<(Offset, Nanos)> {
         let slot = part.place.and_then(|(f, s)| self.fetchers.get(f as usize)?.slot(s));
         let (hw, at) = match slot {
             Some(slot) if slot.source_hw >= Offset::ZERO => (slot.source_hw, slot.answered_at),
@@ -373,10 +388,7 @@ impl MirrorManager {
                 self.parts[at as usize] = Some(part);
                 at
             }
-            None => {
-                self.parts.push(Some(part));
-                (self.parts.len() - 1) as u32
-            }
+            None => self.parts.push(Some(part)) as u32,
         };
     }
 
@@ -390,7 +402,7 @@ impl MirrorManager {
         let at = std::mem::replace(&mut self.index[partition.0 as usize], NONE);
         if let Some(part) = self.parts[at as usize].take() {
             if let Some(source) = self.sources.get_mut(&part.mirror) {
-                source.awaiting.remove(&partition);
+                source.stop_awaiting(partition);
             }
         }
         self.free.push(at);
@@ -443,7 +455,7 @@ impl MirrorManager {
     }
 
     /// LOG_ALIGNMENT: until last mirrored positions exist, all it awaits is to know the source's leader.
-    fn align(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+    pub(super) fn align(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let Some((topic, number, mirror)) = self.part(partition).map(|p| (p.topic_id, p.number, p.mirror)) else {
             return;
         };

@@ -34,8 +34,10 @@ pub struct Source {
     pub cluster: SourceCluster,
     /// Topics to look up: name and the id it must have.
     pub wanted: BTreeMap<Arc<str>, TopicId>,
-    /// Partitions that cannot start before the next answer.
+    /// Partitions that cannot start before the answer to the next question.
     pub awaiting: BTreeSet<PartitionIx>,
+    /// Partitions that the question under way asks about.
+    asked: BTreeSet<PartitionIx>,
     bootstrap: Vec<NodeId>,
     next_bootstrap: usize,
     expected_id: Arc<str>,
@@ -63,6 +65,7 @@ impl Source {
             cluster: SourceCluster::default(),
             wanted: BTreeMap::new(),
             awaiting: BTreeSet::new(),
+            asked: BTreeSet::new(),
             bootstrap: nodes.to_vec(),
             next_bootstrap: 0,
             expected_id: config.source_cluster_id.clone(),
@@ -78,6 +81,12 @@ impl Source {
         if self.wanted.get(name) == Some(&id) {
             self.wanted.remove(name);
         }
+    }
+
+    /// A partition does not wait for an answer any more.
+    pub(super) fn stop_awaiting(&mut self, partition: PartitionIx) {
+        self.awaiting.remove(&partition);
+        self.asked.remove(&partition);
     }
 
     /// When the next look, or the end of a wait, is due.
@@ -130,6 +139,7 @@ impl MirrorManager {
         let Some(source) = self.sources.get_mut(&mirror) else { return };
         let topics = source.wanted.keys().cloned().collect();
         source.due = now.mono + source.interval;
+        source.asked.append(&mut source.awaiting);
         source.link.send(now, MetadataRequest { topics: Some(topics) }.into(), Nanos::ZERO, cx);
     }
 
@@ -174,7 +184,9 @@ impl MirrorManager {
         source.link.on_closed();
         source.next_bootstrap += 1;
         source.due = now.mono + RELOOK;
-        for partition in std::mem::take(&mut source.awaiting) {
+        let mut waiting = std::mem::take(&mut source.asked);
+        waiting.append(&mut source.awaiting);
+        for partition in waiting {
             self.fail(now, partition, FailCause::SourceUnreachable, task, cx);
         }
         // The failures asked for a look at once; one a second is enough.
@@ -203,8 +215,12 @@ impl MirrorManager {
         }
         source.other_id_seen = 0;
         source.cluster.on_metadata(answer, &source.wanted, cx.guards);
-        let awaiting = std::mem::take(&mut source.awaiting);
-        for partition in awaiting {
+        let mut waiting = std::mem::take(&mut source.asked);
+        // Who began to wait after the question was asked takes what the answer has, and else waits for the next one: its
+        // topic may not have been in the question.
+        let late = std::mem::take(&mut source.awaiting);
+        waiting.extend(&late);
+        for partition in waiting {
             let Some((topic, number)) = self.part(partition).map(|p| (p.topic_id, p.number)) else { continue };
             if self.part(partition).is_none_or(|p| p.state != MirrorState::LogAlignment) {
                 continue;
@@ -212,6 +228,8 @@ impl MirrorManager {
             let known = self.sources.get(&mirror).is_some_and(|s| s.cluster.leader(topic, number).is_ok());
             if known {
                 self.enter(now, partition, MirrorState::Mirroring, task, cx);
+            } else if late.contains(&partition) {
+                self.align(now, partition, task, cx);
             } else {
                 self.fail(now, partition, FailCause::SourceLeaderUnknown, task, cx);
             }

@@ -172,7 +172,7 @@ impl Replicas {
     fn serve(&mut self, at: usize, parked: &Parked, at_once: bool, now: Now, cx: &mut Cx) -> Option<FetchResponse> {
         let spare = std::mem::take(&mut self.sessions.spare);
         let mut queue = std::mem::replace(&mut self.sessions.list[at].queue, spare);
-        let mut answer = FetchResponse::default();
+        let mut answer = FetchResponse { parts: Vec::with_capacity(queue.len()), ..Default::default() };
         let mut bytes = 0;
         let mut verdict = false;
         let mut looked = 0;

@@ -6,6 +6,7 @@
 
 use crate::ids::{BrokerEpoch, BrokerId, ConnId, LeaderEpoch, Nanos, Offset, PartitionIx};
 use crate::log::ReadHint;
+use crate::replica::chunked::Chunked;
 use crate::replica::partition::{Watcher, NONE};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{FetchPart, FetchRequest, Isolation};
@@ -74,7 +75,7 @@ pub struct Session {
     pub(crate) next_epoch: i32,
     pub(crate) isolation: Isolation,
     pub(crate) part_max_bytes: u32,
-    pub(crate) slots: Vec<SessionSlot>,
+    pub(crate) slots: Chunked<SessionSlot>,
     pub(crate) queue: VecDeque<u32>,
     /// The request that waits.
     pub parked: Option<Parked>,
@@ -144,7 +145,7 @@ impl Sessions {
             next_epoch: 1,
             isolation: Isolation::ReadUncommitted,
             part_max_bytes: 0,
-            slots: Vec::new(),
+            slots: Chunked::new(),
             queue: VecDeque::new(),
             parked: None,
             timer_at: None,
@@ -165,7 +166,7 @@ impl Sessions {
         let session = &mut self.list[at];
         session.open = false;
         session.parked = None;
-        session.slots = Vec::new();
+        session.slots = Chunked::new();
         session.queue = VecDeque::new();
         self.free.push(at as u32);
     }
@@ -237,8 +238,8 @@ impl Session {
             return;
         }
         let at = part.slot as usize;
-        if self.slots.len() <= at {
-            self.slots.resize(at + 1, SessionSlot::vacant());
+        while self.slots.len() <= at {
+            self.slots.push(SessionSlot::vacant());
         }
         let slot = &mut self.slots[at];
         let known = slot.flags & SessionSlot::USED != 0 && slot.partition == part.partition;

@@ -7,6 +7,7 @@
 pub mod append;
 pub mod barrier;
 pub mod channel;
+pub mod chunked;
 pub mod fetch_answers;
 pub mod fetch_serve;
 pub mod fetch_session;

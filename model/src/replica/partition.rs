@@ -5,6 +5,7 @@ use crate::guards::{GuardId, Guards};
 use crate::ids::{BrokerEpoch, BrokerId, LeaderEpoch, Nanos, Offset, PartitionEpoch, PartitionIx, TopicIx};
 use crate::log::{Log, LogPolicy};
 use crate::replica::barrier::Barrier;
+use crate::replica::chunked::Chunked;
 use crate::replica::fetch_session::Sessions;
 use crate::replica::roles::FetchChange;
 use crate::replica::waits::{WaitDone, Waits};
@@ -216,10 +217,10 @@ pub struct Replicas {
     /// `replica.lag.time.max.ms`.
     pub(crate) lag_max: Nanos,
     pub(crate) index: Vec<u32>,
-    pub(crate) hot: Vec<Hot>,
-    pub(crate) logs: Vec<Option<Log>>,
+    pub(crate) hot: Chunked<Hot>,
+    pub(crate) logs: Chunked<Option<Log>>,
     pub(crate) free: Vec<u32>,
-    pub(crate) leaders: Vec<LeaderState>,
+    pub(crate) leaders: Chunked<LeaderState>,
     pub(crate) leaders_free: Vec<u32>,
     pub(crate) topics: Vec<Option<Arc<TopicPolicy>>>,
     pub(crate) brokers: Vec<BrokerView>,
@@ -260,10 +261,10 @@ impl Replicas {
             me,
             lag_max,
             index: Vec::new(),
-            hot: Vec::new(),
-            logs: Vec::new(),
+            hot: Chunked::new(),
+            logs: Chunked::new(),
             free: Vec::new(),
-            leaders: Vec::new(),
+            leaders: Chunked::new(),
             leaders_free: Vec::new(),
             topics: Vec::new(),
             brokers: Vec::new(),

@@ -7,6 +7,7 @@
 use crate::guards::replication as guard;
 use crate::ids::{BrokerEpoch, BrokerId, ConnId, LeaderEpoch, Nanos, NodeId, Now, Offset, PartitionIx, TopicIx};
 use crate::ports::{Cx, Lane, Timer};
+use crate::replica::chunked::Chunked;
 use crate::replica::partition::{mutant, Replicas, NONE};
 use crate::replica::roles::FetchChange;
 use crate::wire::messages::{
@@ -109,7 +110,7 @@ pub struct Fetcher {
     pub(crate) conn: Option<ConnId>,
     pub(crate) connected: bool,
     pub(crate) reconnect_at: Nanos,
-    pub(crate) slots: Vec<FetchSlot>,
+    pub(crate) slots: Chunked<FetchSlot>,
     pub(crate) free: Vec<u32>,
     pub(crate) changed: Vec<u32>,
     pub(crate) forgotten: Vec<u32>,
@@ -260,7 +261,7 @@ impl ReplicaFetchers {
             conn: None,
             connected: false,
             reconnect_at: Nanos::ZERO,
-            slots: Vec::new(),
+            slots: Chunked::new(),
             free: Vec::new(),
             changed: Vec::new(),
             forgotten: Vec::new(),
@@ -415,8 +416,7 @@ impl Fetcher {
                 mirror_epoch: LeaderEpoch::NONE,
                 sent_epoch: LeaderEpoch::NONE,
                 sent_offset: Offset::UNKNOWN,
-            });
-            (self.slots.len() - 1) as u32
+            }) as u32
         })
     }
 

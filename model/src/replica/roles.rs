@@ -106,9 +106,8 @@ impl Replicas {
             self.logs[slot as usize] = Some(log);
             slot as usize
         } else {
-            self.hot.push(hot);
             self.logs.push(Some(log));
-            self.hot.len() - 1
+            self.hot.push(hot)
         };
         self.index[at] = slot as u32;
         Ok(slot)
@@ -195,8 +194,7 @@ impl Replicas {
             self.leaders[lead as usize] = state;
             lead as usize
         } else {
-            self.leaders.push(state);
-            self.leaders.len() - 1
+            self.leaders.push(state)
         };
         self.hot[slot].lead = lead as u32;
         lead

@@ -118,7 +118,7 @@ impl Core {
         let (Part::Broker(slot), Some(c)) = (part, self.ghost.clusters.get_mut(usize::from(cluster))) else { return };
         c.broker(slot).stop = Some(stop);
         c.broker(slot).applied = (0, 0);
-        let lossy = matches!(stop, Stop::Lossy | Stop::Wiped);
+        let lossy = matches!(stop, Stop::Lossy | Stop::Failed | Stop::Wiped);
         for (ix, g) in c.partitions.iter_mut().enumerate() {
             let Some(at) = g.position(slot) else { continue };
             if stop != Stop::Clean {
@@ -403,7 +403,7 @@ fn recovered<S: Sight>(
     promised: Option<Offset>,
 ) {
     let Some(own) = seated(cx, g) else { return };
-    let stop = if g.members[own].torn() { Some(Stop::Lossy) } else { stop };
+    let stop = if g.members[own].torn() && stop != Some(Stop::Failed) { Some(Stop::Lossy) } else { stop };
     s15_recovery::recovered(cx, g.members[own], stop, promised, end, clean);
     g.members[own].set_torn(false);
     g.members[own].set_cut(false);

@@ -141,6 +141,9 @@ pub struct Cut {
     pub at: Nanos,
 }
 
+/// Epoch and last sequence by producer id, ascending. Nearly always one: no heap then.
+pub type Sequences = SmallVec<[(i64, (i16, i32)); 1]>;
+
 /// What few partitions have.
 #[derive(Clone, Debug, Default)]
 pub struct More {
@@ -161,7 +164,7 @@ pub struct More {
     /// Up to here S16 walked the leader's log, and what it found of producers: epoch and last sequence.
     pub walked: Offset,
     /// See `walked`.
-    pub sequences: BTreeMap<i64, (i16, i32)>,
+    pub sequences: Sequences,
 }
 
 /// One partition.
@@ -365,8 +368,10 @@ pub enum Stop {
     Clean,
     /// The process died; the page cache lived on.
     Killed,
-    /// Power loss, or a failed disk: what was not flushed may be gone.
+    /// Power loss: what was not flushed may be gone.
     Lossy,
+    /// The disk failed: what was not flushed may be gone, and what an append that failed had written may be there.
+    Failed,
     /// The disk was replaced by an empty one.
     Wiped,
 }
@@ -409,6 +414,9 @@ impl ClusterGhost {
     }
     #[cold]
     fn grow(&mut self, at: usize) {
+        // By an eighth: it is the largest thing that the checks hold, and must not stand half empty.
+        let room = self.partitions.len() / 8;
+        self.partitions.reserve_exact(at + 1 + room - self.partitions.len());
         self.partitions.resize_with(at + 1, PartitionGhost::default);
     }
     /// A broker, made if need be.

@@ -16,7 +16,7 @@ pub struct Place {
 
 /// Where a batch begins, as its header says.
 fn base_of<L: LogSight>(log: L, segment: usize, at: u32) -> Offset {
-    HeaderView::parse(&log.batch(segment, at)).map_or(log.base(segment), |h| h.base_offset())
+    HeaderView::parse(log.batch(segment, at)).map_or(log.base(segment), |h| h.base_offset())
 }
 
 /// The first batch that ends above `offset`; the end of the log if there is none. Gallops from the end, where most
@@ -47,8 +47,7 @@ pub fn locate<L: LogSight>(log: L, offset: Offset) -> Place {
         }
     }
     // `low` batches begin at or below the offset.
-    let ends_above =
-        low > 0 && HeaderView::parse(&log.batch(segment, low - 1)).is_ok_and(|h| h.last_offset() >= offset);
+    let ends_above = low > 0 && HeaderView::parse(log.batch(segment, low - 1)).is_ok_and(|h| h.last_offset() >= offset);
     let at = if ends_above { low - 1 } else { low };
     if at == count && segment + 1 < log.segments() {
         return Place { segment: segment + 1, at: 0 };
@@ -84,8 +83,8 @@ pub fn batch_base<L: LogSight>(log: L, place: Place) -> Option<Offset> {
 }
 
 /// The batch that holds `offset`, or the next one after it.
-pub fn batch_at<L: LogSight>(log: L, offset: Offset) -> Option<bytes::Bytes> {
-    let place = locate(log, offset);
+pub fn batch_at<L: LogSight>(log: &L, offset: Offset) -> Option<&[u8]> {
+    let place = locate(*log, offset);
     (place.at < log.batches(place.segment)).then(|| log.batch(place.segment, place.at))
 }
 
@@ -100,7 +99,7 @@ pub fn epoch_before<L: LogSight>(log: L, offset: Offset) -> LeaderEpoch {
         },
         Place { segment, at } => (segment, at - 1),
     };
-    HeaderView::parse(&log.batch(segment, at)).map_or(LeaderEpoch::NONE, |h| h.leader_epoch())
+    HeaderView::parse(log.batch(segment, at)).map_or(LeaderEpoch::NONE, |h| h.leader_epoch())
 }
 
 /// Calls `each` with every batch that ends above `from` and begins below `to`, until it says stop.
@@ -112,7 +111,7 @@ pub fn for_each<L: LogSight>(log: L, from: Offset, to: Offset, mut each: impl Fn
     while place.segment < log.segments() {
         while place.at < log.batches(place.segment) {
             let bytes = log.batch(place.segment, place.at);
-            let Ok(batch) = BatchView::parse(&bytes) else { return };
+            let Ok(batch) = BatchView::parse(bytes) else { return };
             if batch.base_offset() >= to || !each(&batch) {
                 return;
             }

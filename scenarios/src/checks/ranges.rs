@@ -3,6 +3,7 @@
 use super::logs;
 use super::sight::{LogSight, Sum};
 use mirrorlab_model::ids::Offset;
+use smallvec::SmallVec;
 
 /// A set of offsets as merged ranges. One range, the common case, needs no allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,7 +105,7 @@ const ANCHORS_MAX: usize = 16;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
     /// Where it begins, and further points; the sums count from the beginning. Ascending.
-    anchors: Vec<(Offset, Sum)>,
+    anchors: SmallVec<[(Offset, Sum); 1]>,
     /// How far it reaches.
     pub end: Offset,
     sum: Sum,
@@ -118,7 +119,7 @@ impl Chain {
         }
         if log.start() > self.end {
             // What lay between was removed before anybody looked: the chain begins anew.
-            *self = Self { anchors: Vec::new(), end: log.start(), sum: 0 };
+            *self = Self { anchors: SmallVec::new(), end: log.start(), sum: 0 };
         }
         let Some(more) = logs::range_sum(log, self.end, to) else { return };
         if self.anchors.len() >= ANCHORS_MAX {
@@ -161,6 +162,6 @@ impl Chain {
                 return;
             }
         }
-        *self = Self { anchors: Vec::new(), end: to, sum: 0 };
+        *self = Self { anchors: SmallVec::new(), end: to, sum: 0 };
     }
 }

@@ -13,8 +13,11 @@ use mirrorlab_model::ids::{LeaderEpoch, Offset};
 /// Compares the log of one slot with those of all other members that are up.
 pub(super) fn around<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, slot: u16) {
     let Some(one) = cx.replica(slot) else { return };
-    for m in &g.members {
-        if m.slot == slot {
+    for (at, m) in g.members.iter().enumerate() {
+        // A replica that has not come back into the ISR yet may hold what an ended lineage held, or (after a power loss) what
+        // it had cut off, because a cut is no more durable than a write. Its watermark is of the same age.
+        let out = g.isr & (1 << (at as u32 & 31)) == 0 && (m.lossy() || g.lineage > 0);
+        if m.slot == slot || out {
             continue;
         }
         if let Some(other) = cx.replica(m.slot) {
@@ -50,7 +53,7 @@ fn pair<S: Sight, L: LogSight>(cx: &mut Cx<'_, S>, slot: u16, one: ReplicaSight<
 
 /// An epoch that both logs have at the same offset, at or above `from`.
 fn shared_epoch<L: LogSight>(a: L, b: L, from: Offset, end: Offset) -> Option<(LeaderEpoch, Offset)> {
-    let of = |log: L, at: Offset| logs::batch_at(log, at).and_then(|bytes| epoch_of(&bytes));
+    let of = |log: L, at: Offset| logs::batch_at(&log, at).and_then(epoch_of);
     // Epochs do not fall along a log (S9), so it is enough to look where an epoch begins in either.
     let starts = a.epochs().iter().chain(b.epochs()).map(|e| e.start).filter(|s| *s > from && *s < end);
     std::iter::once(from).chain(starts).find_map(|at| {

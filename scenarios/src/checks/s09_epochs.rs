@@ -22,7 +22,7 @@ pub(super) fn appended<S: Sight>(cx: &mut Cx<'_, S>, m: Member, epoch: LeaderEpo
 pub(super) fn table<S: Sight>(cx: &mut Cx<'_, S>, slot: u16) {
     let Some(replica) = cx.replica(slot).filter(|r| !r.offline) else { return };
     let log = replica.log;
-    let entries = log.epochs().to_vec();
+    let entries = log.epochs();
     let mut wrong = None;
     let mut before = LeaderEpoch::NONE;
     for (at, entry) in entries.iter().enumerate() {
@@ -45,8 +45,8 @@ pub(super) fn table<S: Sight>(cx: &mut Cx<'_, S>, slot: u16) {
             }
             continue;
         }
-        let found = logs::batch_at(log, entry.start)
-            .and_then(|b| mirrorlab_model::record::HeaderView::parse(&b).ok().map(|h| h.leader_epoch()));
+        let found = logs::batch_at(&log, entry.start)
+            .and_then(|b| mirrorlab_model::record::HeaderView::parse(b).ok().map(|h| h.leader_epoch()));
         if found != Some(entry.epoch) {
             wrong = Some((format!("{entry:?}, as the table says"), format!("a batch of epoch {found:?}")));
             break;

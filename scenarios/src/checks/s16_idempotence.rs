@@ -3,7 +3,7 @@
 //! The second half catches writes that were swallowed silently.
 
 use super::cx::Cx;
-use super::ghost::PartitionGhost;
+use super::ghost::{PartitionGhost, Sequences};
 use super::logs;
 use super::roster::slot_of;
 use super::sight::{LogSight, Sight};
@@ -24,8 +24,8 @@ pub(super) fn acked<S: Sight>(
     if base < log.start() || log.end() <= base {
         return; // removed since, or S11's
     }
-    let Some(bytes) = logs::batch_at(log, base) else { return };
-    let Ok(batch) = BatchView::parse(&bytes) else { return };
+    let Some(bytes) = logs::batch_at(&log, base) else { return };
+    let Ok(batch) = BatchView::parse(bytes) else { return };
     let found =
         batch.records().find_map(|r| r.ok().filter(|r| r.offset == base)).and_then(|r| Identity::parse(r.value?));
     let expected = Identity { producer, sequence: first };
@@ -33,6 +33,17 @@ pub(super) fn acked<S: Sight>(
     if (found != Some(expected) || !whole) && !g.was_cut(base.plus(1)) {
         let got = format_args!("{found:?} in a batch of {} records", batch.record_count());
         cx.broken("S16", format_args!("{expected:?} and {count} records at {base}, as acknowledged"), got);
+    }
+}
+
+/// Sets what is known of a producer; returns what was known.
+fn put(known: &mut Sequences, id: i64, now: (i16, i32)) -> Option<(i16, i32)> {
+    match known.binary_search_by_key(&id, |entry| entry.0) {
+        Ok(at) => Some(std::mem::replace(&mut known[at].1, now)),
+        Err(at) => {
+            known.insert(at, (id, now));
+            None
+        }
     }
 }
 
@@ -58,7 +69,7 @@ pub(super) fn sequences<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost) {
         if id < 0 || batch.base_sequence() < 0 {
             return true;
         }
-        let before = sequences.insert(id, (epoch, batch.last_sequence()));
+        let before = put(&mut sequences, id, (epoch, batch.last_sequence()));
         let next = match before {
             Some((e, last)) if e == epoch => last.wrapping_add(1) & i32::MAX,
             // A newer epoch begins at 0; one that was never seen begins anywhere (its past may be gone with retention).
@@ -68,7 +79,7 @@ pub(super) fn sequences<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost) {
                     format!("no epoch below {e} of producer {id}"),
                     format!("{epoch} at {}", batch.base_offset()),
                 ));
-                sequences.insert(id, (e, last));
+                put(&mut sequences, id, (e, last));
                 return false;
             }
             None => batch.base_sequence(),

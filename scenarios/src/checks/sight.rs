@@ -40,7 +40,7 @@ pub trait LogSight: Copy {
     /// How many batches a segment holds.
     fn batches(self, segment: usize) -> u32;
     /// The bytes of a batch.
-    fn batch(self, segment: usize, at: u32) -> bytes::Bytes;
+    fn batch(&self, segment: usize, at: u32) -> &[u8];
     /// The sum over the first `batches` batches of a segment.
     fn sum(self, segment: usize, batches: u32) -> Sum;
     /// Where a segment is stored. Of two in the same place, the shorter one is a prefix of the longer one.

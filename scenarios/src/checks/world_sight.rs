@@ -2,7 +2,6 @@
 
 use super::sight::{LeaderSight, LogSight, MirrorSight, PositionSight, ProducerSight, ReplicaSight, Sight, Sum};
 use crate::setup::Setup;
-use bytes::Bytes;
 use mirrorlab_model::client::consumer::Awaits;
 use mirrorlab_model::ids::{BrokerEpoch, Nanos, NodeId, Now, Offset, PartitionIx};
 use mirrorlab_model::log::{EpochEntry, Log, ProducerStates};
@@ -34,7 +33,10 @@ pub struct WorldLog<'w> {
 
 impl WorldLog<'_> {
     fn file(&self, segment: usize) -> Option<FileId> {
-        self.log.segments().nth(segment).map(|s| s.file)
+        // Nearly every look is at the segment that is written.
+        let last = segment + 1 == self.log.segment_count();
+        let mut segments = self.log.segments();
+        if last { segments.next_back() } else { segments.nth(segment) }.map(|s| s.file)
     }
 }
 
@@ -71,8 +73,8 @@ impl LogSight for WorldLog<'_> {
     fn batches(self, segment: usize) -> u32 {
         self.file(segment).map_or(0, |f| self.disk.appends(f))
     }
-    fn batch(self, segment: usize, at: u32) -> Bytes {
-        self.file(segment).map_or_else(Bytes::new, |f| self.disk.append(f, at))
+    fn batch(&self, segment: usize, at: u32) -> &[u8] {
+        self.file(segment).map_or(&[], |f| self.disk.bytes(f, at))
     }
     fn sum(self, segment: usize, batches: u32) -> Sum {
         self.file(segment).map_or(0, |f| self.disk.sum(f, batches))

@@ -124,6 +124,12 @@ impl<'a> Look<'a> {
         self.store.sum(&self.image(file), appends)
     }
 
+    /// The bytes of an append, as [`Look::append`] gives them, where a look is enough.
+    #[must_use]
+    pub fn bytes(&self, file: FileId, index: u32) -> &'a [u8] {
+        self.store.piece(&self.image(file), index)
+    }
+
     /// The bytes of an append, counted from 0; empty if there is none.
     #[must_use]
     pub fn append(&self, file: FileId, index: u32) -> Bytes {

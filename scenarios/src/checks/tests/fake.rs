@@ -85,8 +85,8 @@ impl LogSight for FakeLog<'_> {
     fn batches(self, _: usize) -> u32 {
         self.0.batches.len() as u32
     }
-    fn batch(self, _: usize, at: u32) -> Bytes {
-        self.0.batches[at as usize].clone()
+    fn batch(&self, _: usize, at: u32) -> &[u8] {
+        &self.0.batches[at as usize]
     }
     fn sum(self, _: usize, batches: u32) -> Sum {
         self.0.batches[..batches as usize].iter().fold(0, |sum: Sum, b| sum.wrapping_add(xxh3_128(b)))
