@@ -36,7 +36,7 @@ pub struct Liveness {
 }
 
 /// All checks of one run, over whatever can be looked at.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Core {
     /// Who is who.
     pub roster: Roster,

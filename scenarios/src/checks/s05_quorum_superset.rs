@@ -35,11 +35,19 @@ fn believed<S: Sight>(cx: &Cx<'_, S>) -> (u32, u32) {
 }
 
 #[cold]
-fn judge<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, at: usize, own: usize, to: Offset) -> bool {
+fn judge<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, at: usize, own: usize, to: Offset) -> bool {
     let m = g.members[at];
     if m.lossy() || !m.known() || cx.holds(g, at, own, to) {
         // A member that lost power took its records with it without its leader's knowledge: S3 and S4 count that.
         return true;
+    }
+    // A proposal that was refused ends without an event: the leader itself is asked before it is blamed.
+    if let Some(leader) = cx.at.node.and_then(|n| cx.sight.leader(n, cx.partition())).filter(|_| g.lead.slot == cx.slot)
+    {
+        (g.lead.isr, g.lead.proposed) = (leader.isr, leader.proposed);
+        if (leader.isr | leader.proposed) & (1 << (at as u32 & 31)) == 0 {
+            return true;
+        }
     }
     let expected = format_args!("a watermark that every member of the maximal ISR covers; {to} needs it up to there");
     let got = format_args!("member {} holds it up to {} (epoch {})", m.slot + 1, m.end, m.epoch);

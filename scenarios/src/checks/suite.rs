@@ -11,7 +11,7 @@ use mirrorlab_sim::node::LastStop;
 use mirrorlab_sim::world::World;
 
 /// All checks of one run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Suite {
     core: Core,
     /// The incarnation of each node at the last look.

@@ -195,6 +195,11 @@ fn s5_looks_at_real_logs_at_the_maximal_isr_and_at_its_size() {
     play.append(0, 1, Origin::Client, &batch(8, 1, 2));
     play.append(0, 2, Origin::Replication, &batch(8, 1, 2));
     play.at(node(0, 1), Trace::IsrProposed { partition: P, isr: 0b111, partition_epoch: epoch });
+    let mut refused = Play { world: play.world.clone(), core: play.core.clone() };
+    refused.replica(0, 1).isr = 0b011;
+    refused.replica(0, 1).proposed = 0b011;
+    assert_eq!(refused.watermark(0, 1, 10), NOTHING);
+    play.replica(0, 1).proposed = 0b111;
     assert_eq!(play.watermark(0, 1, 10), ["S5"]);
     // Too small.
     let mut play = committed(2);
