@@ -126,6 +126,9 @@ pub struct Lead {
     pub proposed: u32,
 }
 
+/// An answer older than this is not waited for any more (`request.timeout.ms`).
+const ANSWER_MAX: Nanos = Nanos::from_secs(30);
+
 /// A lineage that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
@@ -299,10 +302,17 @@ impl PartitionGhost {
         more.cuts.push(Cut { from, to, acked, excuse, at });
         acked
     }
-    /// Whether `offset` lies in what some cut took.
+    /// Whether `offset` lies in what a cut took so lately that an answer from before it may still be on its way.
     #[must_use]
-    pub fn was_cut(&self, offset: Offset) -> bool {
-        self.more.as_ref().is_some_and(|m| m.cuts.iter().any(|c| c.to < offset && offset <= c.from))
+    pub fn was_cut(&self, offset: Offset, now: Nanos) -> bool {
+        let took = |c: &Cut| c.to < offset && offset <= c.from && now.since(c.at) < ANSWER_MAX;
+        self.more.as_ref().is_some_and(|m| m.cuts.iter().any(took))
+    }
+    /// Whether a cut took something below `offset` so lately that an answer from before it may still be on its way.
+    #[must_use]
+    pub fn cut_lately(&self, offset: Offset, now: Nanos) -> bool {
+        let lately = |c: &Cut| c.to < offset && now.since(c.at) < ANSWER_MAX;
+        self.more.as_ref().is_some_and(|m| m.cuts.iter().any(lately))
     }
     /// Notes who writes in an epoch; `Err` with the one who wrote in it before.
     ///

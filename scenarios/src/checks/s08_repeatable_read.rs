@@ -15,7 +15,7 @@ use mirrorlab_model::ids::Offset;
 
 /// A consumer was handed `base..next`.
 pub(super) fn read<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, base: Offset, next: Offset, hash: u64) {
-    if next > g.true_hw && !g.was_cut(next) {
+    if next > g.true_hw && !g.was_cut(next, cx.at.now) {
         cx.broken(
             "S8",
             format_args!("records below {} only: that is committed", g.true_hw),
@@ -42,7 +42,7 @@ pub(super) fn read<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, base: O
     }
     if same {
         g.read.add(base, next.min(g.true_hw));
-    } else if looked && !g.more.as_ref().is_some_and(|m| m.cuts.iter().any(|c| c.to < next)) {
+    } else if looked && !g.cut_lately(next, cx.at.now) {
         let got = format_args!("bytes that no replica has there (hash {hash:016x})");
         cx.broken("S8", format_args!("the bytes that the leader has at {base}..{next}"), got);
     }

@@ -14,7 +14,7 @@ pub(super) fn acked<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, base: 
         g.acked.add(base, next);
         return;
     }
-    if g.was_cut(next) {
+    if g.was_cut(next, cx.at.now) {
         // The answer was on its way when the lineage ended: these records are among its losses.
         let excuse = g.more().cuts.iter().rev().find(|c| c.to < next).map_or(Excuse::LossyCrashes, |c| c.excuse);
         cx.report.excuse("S11", excuse, place_name(cx.sight, cx.roster, cx.at));

@@ -30,7 +30,7 @@ pub(super) fn acked<S: Sight>(
         batch.records().find_map(|r| r.ok().filter(|r| r.offset == base)).and_then(|r| Identity::parse(r.value?));
     let expected = Identity { producer, sequence: first };
     let whole = batch.next_offset() >= base.plus(i64::from(count));
-    if (found != Some(expected) || !whole) && !g.was_cut(base.plus(1)) {
+    if (found != Some(expected) || !whole) && !g.was_cut(base.plus(1), cx.at.now) {
         let got = format_args!("{found:?} in a batch of {} records", batch.record_count());
         cx.broken("S16", format_args!("{expected:?} and {count} records at {base}, as acknowledged"), got);
     }
