@@ -4,6 +4,7 @@ use crate::checks::CHECKS;
 use crate::folder;
 use crate::format::{Diagnostics, Fault, Problem, Profile, Scenario};
 use crate::plan::{Overrides, Plan};
+use crate::recorder::Recorder;
 use crate::run::{Job, Run};
 use crate::same::same_twice;
 use clap::{Args, Parser, Subcommand};
@@ -23,6 +24,10 @@ const USAGE: u8 = 2;
 #[derive(Parser, Debug)]
 #[command(name = "mirrorlab", version, arg_required_else_help = true)]
 struct Cli {
+    /// Log to standard error: error, warn, info (the story as it happens), debug or trace. Simulated time and event number
+    /// only.
+    #[arg(long, global = true, value_name = "LEVEL")]
+    log: Option<tracing::Level>,
     #[command(subcommand)]
     command: Command,
 }
@@ -47,7 +52,7 @@ enum Command {
         /// The scenario file.
         scenario: PathBuf,
         /// The seed.
-        #[arg(long)]
+        #[arg(long, allow_negative_numbers = true)] // so that the refusal names the option
         seed: Option<u64>,
     },
     /// Read scenario files and say what is wrong with them.
@@ -83,7 +88,7 @@ struct RunArgs {
     /// The scenario file.
     scenario: PathBuf,
     /// The seed. Default: the file's, else 0.
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)] // so that the refusal names the option
     seed: Option<u64>,
     /// Which quirks are on to begin with: corrected, prototype or prototype-july.
     #[arg(long)]
@@ -117,6 +122,14 @@ struct RunArgs {
 /// Runs the program.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Some(level) = cli.log {
+        tracing_subscriber::fmt()
+            .without_time()
+            .with_target(false)
+            .with_max_level(level)
+            .with_writer(std::io::stderr)
+            .init();
+    }
     let done = match cli.command {
         Command::Run(args) => run(&args),
         Command::Replay { path, json, out } => replay(&path, json, out.as_deref()),
@@ -170,7 +183,7 @@ fn run(args: &RunArgs) -> Result<u8, Diagnostics> {
     let plans = Plan::resolve_all(&scenario, args.seed, &overrides)?;
     let path = args.scenario.display().to_string();
     let repro = repro(&path, plans.first().map_or(0, |(_, plan)| plan.seed), &overrides);
-    execute(path, plans, args.out.as_deref(), args.json, &repro)
+    execute(path, plans, args.out.as_deref(), args.json, args.trace, &repro)
 }
 
 fn replay(path: &Path, json: bool, out: Option<&Path>) -> Result<u8, Diagnostics> {
@@ -187,7 +200,7 @@ fn replay(path: &Path, json: bool, out: Option<&Path>) -> Result<u8, Diagnostics
     }
     let repro = format!("mirrorlab replay {}", file.display());
     let own = path.is_dir().then_some(path);
-    execute(file.display().to_string(), vec![(String::new(), plan)], out.or(own), json, &repro)
+    execute(file.display().to_string(), vec![(String::new(), plan)], out.or(own), json, false, &repro)
 }
 
 /// Runs plans one after the other and leaves their records.
@@ -196,6 +209,7 @@ fn execute(
     plans: Vec<(String, Plan)>,
     out: Option<&Path>,
     json: bool,
+    trace: bool,
     repro: &str,
 ) -> Result<u8, Diagnostics> {
     let many = plans.len() > 1;
@@ -204,8 +218,13 @@ fn execute(
     for (label, plan) in plans {
         folder = folder::folder_of(out, &plan.plan.scenario, plan.seed);
         let own = if many { folder.join(slug(&label)) } else { folder.clone() };
-        let mut record = one(&path, &plan)?;
+        let file = own.join("trace.ndjson");
+        let mut record = traced(&path, &plan, trace.then(|| file.clone()))?;
         record.repro = repro.to_owned();
+        if !trace && matches!(record.verdict, Verdict::Violation | Verdict::Stall) {
+            // A failing seed leaves its trace: it is run again for that.
+            traced(&path, &plan, Some(file))?;
+        }
         folder::write(&own, &plan, &record)?;
         rows.push((label, record));
     }
@@ -227,13 +246,29 @@ fn execute(
 /// # Errors
 /// A config entry that the model does not take.
 pub fn one(path: &str, plan: &Plan) -> Result<Record, Diagnostics> {
+    traced(path, plan, None)
+}
+
+/// Runs one plan and writes its trace events to a file, if one is named.
+fn traced(path: &str, plan: &Plan, trace: Option<PathBuf>) -> Result<Record, Diagnostics> {
     let job = Job { path: path.to_owned(), plan: plan.clone() };
+    let recorder = trace.as_deref().map(Recorder::create).transpose().map_err(|e| untraceable(&e))?;
     let began = now();
     let done = on_fresh_runtime(plan.seed, async move || match Run::new(job) {
-        Ok(mut run) => Ok(run.to_end().await),
+        Ok(mut run) => {
+            if let Some(recorder) = recorder {
+                run.record_trace(recorder);
+            }
+            let record = run.to_end().await;
+            Ok((record, run.take_recorder()))
+        }
         Err(bad) => Err(bad.0),
     });
-    let mut record = done.map_err(|bad| Diagnostics::one(path, Problem::new(Fault::File, "bad-config", bad)))?;
+    let (mut record, recorder) =
+        done.map_err(|bad| Diagnostics::one(path, Problem::new(Fault::File, "bad-config", bad)))?;
+    if let Some(recorder) = recorder {
+        recorder.finish().map_err(|e| untraceable(&e))?;
+    }
     record.wall_s = began.elapsed().as_secs_f64();
     record.peak_rss_mb = folder::peak_rss_mb();
     record.build = folder::build();
@@ -241,6 +276,14 @@ pub fn one(path: &str, plan: &Plan) -> Result<Record, Diagnostics> {
         record.figures.insert("messages_per_wall_s".into(), record.messages as f64 / record.wall_s);
     }
     Ok(record)
+}
+
+fn untraceable(error: &std::io::Error) -> Diagnostics {
+    let message = format!("trace.ndjson cannot be written: {error}");
+    Diagnostics::one(
+        "output",
+        Problem::new(Fault::Command, "unwritable", message).help("name another folder with --out"),
+    )
 }
 
 #[expect(clippy::disallowed_methods, reason = "wall time of the whole run, for reports; nothing simulated sees it")]

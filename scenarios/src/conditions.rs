@@ -305,7 +305,7 @@ impl<'a> Eye<'a> {
 fn compares(seen: &Seen, compare: Compare, value: &Value) -> bool {
     match (seen, value) {
         (Seen::Number(seen), Value::Number(wanted)) => compare.holds(seen, wanted),
-        (Seen::State(seen), Value::State(wanted)) => compare.holds(&(*seen), &wanted.as_str()),
+        (Seen::State(seen), Value::State(wanted)) => compare.holds(seen, &wanted.as_str()),
         (Seen::Node(seen), Value::Node(wanted)) => compare.holds(seen, &wanted.as_ref().map(ToString::to_string)),
         _ => false,
     }

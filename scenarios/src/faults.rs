@@ -12,7 +12,7 @@ use mirrorlab_model::ports::{Input, Lane};
 use mirrorlab_model::wire::messages::{ConfigEntry, ConfigResource, NewTopic};
 use mirrorlab_sim::disk::{DiskModel, ErrorRule, Ops};
 use mirrorlab_sim::net::{self, Cut, Degrade, Fault, FaultId, Only, Perturb, SiteIx, Who};
-use mirrorlab_sim::node::{Condition, Process};
+use mirrorlab_sim::node::{Condition, LastStop, Process};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -412,11 +412,25 @@ pub fn undo(lab: &mut Lab, undo: &Undo) {
         Undo::Start(node) => lab.world.start(*node),
         Undo::Resume(node) => lab.world.resume(*node),
         Undo::Net(id) => lab.world.net_mut().clear_fault(now, *id),
-        Undo::Room(node) => lab.world.node_mut(*node).disk.set_capacity(u64::MAX),
-        Undo::Errors(node) => lab.world.node_mut(*node).disk.lift_errors(),
+        Undo::Room(node) => {
+            lab.world.node_mut(*node).disk.set_capacity(u64::MAX);
+            start_again(lab, *node);
+        }
+        Undo::Errors(node) => {
+            lab.world.node_mut(*node).disk.lift_errors();
+            start_again(lab, *node);
+        }
         Undo::Flushes(node) => lab.world.release_disk(*node),
         Undo::Speed(node) => lab.world.node_mut(*node).disk.set_model(DiskModel::default()),
         Undo::Drift(node) => lab.world.node_mut(*node).clock.set_drift(now, 0),
+    }
+}
+
+/// A process that ended because its disk failed is started when the disk works again.
+fn start_again(lab: &mut Lab, node: NodeId) {
+    let n = lab.world.node(node);
+    if n.condition == Condition::Down && n.last_stop == LastStop::DiskFailed {
+        lab.world.start(node);
     }
 }
 

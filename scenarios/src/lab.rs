@@ -74,9 +74,11 @@ impl Lab {
     fn add_cluster(&mut self, name: &str, plan: &crate::format::types::Cluster) -> Result<(), BadConfig> {
         let index = self.setup.clusters.len() as u8;
         let site = self.sites[&plan.site];
-        let mut broker_configs = configs::BrokerConfig::default();
-        broker_configs.default_replication_factor = plan.default_rf;
-        broker_configs.mirror_state_topic_replication_factor = plan.default_rf.min(3);
+        let mut broker_configs = configs::BrokerConfig {
+            default_replication_factor: plan.default_rf,
+            mirror_state_topic_replication_factor: plan.default_rf.min(3),
+            ..configs::BrokerConfig::default()
+        };
         for (key, value) in &plan.config {
             broker_configs.set(key, value).map_err(|e| BadConfig(format!("clusters.{name}.config: {e}")))?;
         }
@@ -273,7 +275,9 @@ impl Lab {
         let number = self.setup.producers.len() as u32;
         let rate = match (plan.rate, plan.every) {
             (Some(rate), _) => Rate::Total { records: rate.count, per: rate.per.nanos() },
-            (None, every) => Rate::EachPartition { period: every.map_or(Nanos::from_secs(1), |t| t.nanos()) },
+            (None, Some(every)) => Rate::EachPartition { period: every.nanos() },
+            // Sends only what `produce` steps order.
+            (None, None) => Rate::Total { records: 0, per: Nanos::from_secs(1) },
         };
         let load = GeneratorConfig {
             rate,

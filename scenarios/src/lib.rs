@@ -20,6 +20,7 @@ pub mod marks;
 pub mod meter;
 mod nearest;
 pub mod plan;
+pub mod recorder;
 pub mod run;
 pub mod same;
 pub mod setup;

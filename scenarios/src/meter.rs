@@ -1,14 +1,12 @@
 //! Measures a run: throughput and lag of mirrors over simulated time, and the figures of the summary.
 //!
-//! Bytes and records are counted from trace events; lag is sampled from the mirror leaders, as they would tell it. Where a
-//! mirror leader does not know its lag, the sample is unknown and counted as such, never as zero (decision 19).
-//!
-//! Looking at every partition at every sample would cost more than a large run itself. Above [`LAGS_MAX`] looks in a run each
-//! sample looks at every n-th partition of a broker, at others each time, and the curve shows n times their sum.
+//! Bytes and records are counted from trace events. Lag is the true one, which nobody inside the world can know at that
+//! instant: what the source's leader has committed and the mirror's leader has not. Where one of both has no leader, the
+//! sample is unknown and counted as such, never as zero (decision 19).
 
 use crate::setup::Setup;
-use mirrorlab_model::ids::Nanos;
-use mirrorlab_model::states::MirrorState;
+use mirrorlab_model::ids::{BrokerId, Nanos, PartitionIx};
+use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::trace::{Trace, TraceEvent};
 use mirrorlab_reports::distribution::Distribution;
 use mirrorlab_reports::record::{Curve, Percentiles};
@@ -18,8 +16,8 @@ use std::collections::BTreeMap;
 /// Samples over a run, at most.
 const SAMPLES: u64 = 600;
 
-/// Partitions looked at in all samples of a run, about.
-const LAGS_MAX: u64 = 1_000_000;
+/// Samples of lag over a run and all partitions, about: more cost time and tell nothing new.
+const LAG_SAMPLES: u64 = 500_000;
 
 /// Counts and samples of a run.
 #[derive(Clone, Debug)]
@@ -37,8 +35,9 @@ pub struct Meter {
     lag: Vec<Option<f64>>,
     distribution: Distribution,
     unknown: u64,
-    /// Every n-th partition is looked at in a sample.
-    stride: usize,
+    samples: u64,
+    /// Lag is taken at every so many samples.
+    stride: u64,
     /// From the end of the safety phase until every lag was zero.
     pub catch_up: Option<Nanos>,
     mirrored_first: Option<Nanos>,
@@ -46,7 +45,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter for a run that lasts about so long, with about so many partitions in each mirrored cluster.
+    /// A meter for a run that lasts about so long.
     #[must_use]
     pub fn new(length: Nanos, partitions: u64) -> Self {
         let interval = Nanos((length.0 / SAMPLES).max(Nanos::from_millis(100).0));
@@ -62,7 +61,8 @@ impl Meter {
             lag: Vec::new(),
             distribution: Distribution::new(),
             unknown: 0,
-            stride: (partitions * SAMPLES).div_ceil(LAGS_MAX).max(1) as usize,
+            samples: 0,
+            stride: (partitions * SAMPLES / LAG_SAMPLES).max(1),
             catch_up: None,
             mirrored_first: None,
             mirrored_last: None,
@@ -84,47 +84,35 @@ impl Meter {
         }
     }
 
-    /// Takes a sample.
+    /// Takes a sample: of throughput always, of lag as often as the number of partitions allows.
     pub fn sample(&mut self, world: &World, setup: &Setup) {
         let bytes = self.mirrored_bytes - self.at_last_sample;
         self.at_last_sample = self.mirrored_bytes;
         self.throughput.push(Some(bytes as f64 / self.interval.as_secs_f64() / 1e6));
-        let (mut total, mut known, mut unknown) = (0u64, 0u64, 0u64);
-        let first = self.lag.len() % self.stride;
-        let mut destinations: Vec<u8> = setup.mirrors.iter().map(|m| m.destination).collect();
-        destinations.dedup();
-        for cluster in destinations {
-            for broker in setup.clusters[usize::from(cluster)].brokers.iter().filter_map(|n| world.node(*n).broker()) {
-                for part in broker.mirror.iter_some(first, self.stride) {
-                    match broker.mirror.lag(part, &broker.replicas) {
-                        Some(lag) => {
-                            self.distribution.record(lag as u64);
-                            total += lag as u64;
-                            known += 1;
-                        }
-                        None => unknown += 1,
-                    }
+        self.samples += 1;
+        if self.samples % self.stride != 0 {
+            let last = self.lag.last().copied().flatten();
+            return self.lag.push(last);
+        }
+        let pairs = mirrored_pairs(world, setup);
+        let (mut total, mut unknown) = (0u64, 0u64);
+        for pair in &pairs {
+            match pair.lag(world, setup) {
+                Some(lag) => {
+                    self.distribution.record(lag);
+                    total += lag;
                 }
+                None => unknown += 1,
             }
         }
         self.unknown += unknown;
-        self.lag.push((known > 0 && unknown == 0).then_some(total as f64 * self.stride as f64));
+        self.lag.push((!pairs.is_empty() && unknown == 0).then_some(total as f64));
     }
 
-    /// The sum of all lags as the mirror leaders tell it now; `None` while one does not know.
+    /// The sum of all lags now; `None` while one is not known.
     #[must_use]
     pub fn lag_now(world: &World, setup: &Setup) -> Option<u64> {
-        let mut sum = 0;
-        for mirror in &setup.mirrors {
-            for broker in
-                setup.clusters[usize::from(mirror.destination)].brokers.iter().filter_map(|n| world.node(*n).broker())
-            {
-                for part in broker.mirror.iter().filter(|p| p.state != MirrorState::Stopped) {
-                    sum += u64::try_from(broker.mirror.lag(part, &broker.replicas)?).ok()?;
-                }
-            }
-        }
-        Some(sum)
+        mirrored_pairs(world, setup).iter().map(|pair| pair.lag(world, setup)).sum()
     }
 
     /// Lag over all samples and partitions, in records.
@@ -163,4 +151,46 @@ impl Meter {
             into.insert("catch_up_s".into(), took.as_secs_f64());
         }
     }
+}
+
+/// One mirrored partition on both sides.
+struct Pair {
+    clusters: [u8; 2],
+    partitions: [PartitionIx; 2],
+    leaders: [BrokerId; 2],
+}
+
+impl Pair {
+    /// Records committed at the source and not at the destination.
+    fn lag(&self, world: &World, setup: &Setup) -> Option<u64> {
+        let committed = |side: usize| {
+            let node = setup.broker_node(self.clusters[side], self.leaders[side])?;
+            let replicas = &world.node(node).broker()?.replicas;
+            replicas.leads(self.partitions[side])?;
+            Some(replicas.log(self.partitions[side])?.high_watermark())
+        };
+        u64::try_from((committed(0)?.0 - committed(1)?.0).max(0)).ok()
+    }
+}
+
+/// Every partition of every mirrored topic, source first.
+fn mirrored_pairs(world: &World, setup: &Setup) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for mirror in &setup.mirrors {
+        let clusters = [mirror.source, mirror.destination];
+        let (Some(source), Some(here)) = (setup.image(world, clusters[0]), setup.image(world, clusters[1])) else {
+            continue;
+        };
+        let Some(entry) = here.mirror_by_name(&mirror.name).and_then(|m| here.mirror(m)) else { continue };
+        for topic in entry.topics.iter().filter_map(|t| here.topic(*t)) {
+            let Some(twin) = source.topic_of(topic.id).and_then(|t| source.topic(t)) else { continue };
+            for partitions in twin.partitions.iter().zip(&topic.partitions) {
+                let partitions = [*partitions.0, *partitions.1];
+                let leader = |image: &MetadataImage, p| image.partition(p).map_or(BrokerId::NONE, |p| p.state.leader);
+                let leaders = [leader(source, partitions[0]), leader(here, partitions[1])];
+                pairs.push(Pair { clusters, partitions, leaders });
+            }
+        }
+    }
+    pairs
 }

@@ -12,6 +12,7 @@ use crate::lab::Lab;
 use crate::marks::{Mark, Marks};
 use crate::meter::Meter;
 use crate::plan::Plan;
+use crate::recorder::Recorder;
 use crate::story::Story;
 use mirrorlab_model::guards::{self, Guards, Kind};
 use mirrorlab_model::ids::{Nanos, PartitionIx};
@@ -74,6 +75,8 @@ const PHASE: u32 = SAMPLE + 1;
 const BY_HAND: u32 = SAMPLE + 2;
 /// Scripts from here on create mirrors.
 const MIRRORS: u32 = SAMPLE + 16;
+/// Violations of one event that a record keeps.
+const VIOLATIONS_MAX: usize = 20;
 /// How often a phase is looked at that waits for the world.
 const LOOK: Nanos = Nanos::from_millis(250);
 /// How often convergence is looked at in a small world: the grain of the catch-up time.
@@ -115,6 +118,7 @@ pub struct Run {
     partitions: u64,
     mirrors_at: Vec<(Nanos, String)>,
     pub(crate) hands: Hands,
+    recorder: Option<Recorder>,
 }
 
 impl Drive for Run {
@@ -163,6 +167,7 @@ impl Run {
             partitions,
             mirrors_at: Vec::new(),
             hands: Hands::default(),
+            recorder: None,
         })
     }
 
@@ -227,6 +232,16 @@ impl Run {
             ControlFlow::Break(end) => self.record(end),
             ControlFlow::Continue(()) => self.record(End::default()),
         }
+    }
+
+    /// Writes every trace event down from now on.
+    pub fn record_trace(&mut self, recorder: Recorder) {
+        self.recorder = Some(recorder);
+    }
+
+    /// Takes the recorder back, to be finished.
+    pub fn take_recorder(&mut self) -> Option<Recorder> {
+        self.recorder.take()
     }
 
     /// Takes one event; false at the end.
@@ -335,6 +350,9 @@ impl Run {
             Happened::Event | Happened::Nothing => {}
         }
         let world = &self.lab.world;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.record(world);
+        }
         for event in world.trace() {
             self.marks.on_trace(&event.trace);
             self.meter.on_trace(world.now(), event);
@@ -521,9 +539,13 @@ impl Run {
     // ------------------------------------------------------------------------------------------------------------ record
 
     pub(crate) fn record(&mut self, end: End) -> Record {
-        let End { violations, excuses } = end;
+        let End { mut violations, excuses } = end;
         let expectations = if violations.is_empty() { self.expectations() } else { Vec::new() };
-        let (verdict, reason) = self.verdict(&violations, &expectations);
+        let (verdict, mut reason) = self.verdict(&violations, &expectations);
+        if violations.len() > VIOLATIONS_MAX {
+            reason = format!("{reason} ({} places; the first {VIOLATIONS_MAX} are kept)", violations.len());
+            violations.truncate(VIOLATIONS_MAX);
+        }
         let mut figures = BTreeMap::new();
         self.meter.figures(&mut figures);
         if let Some(lag) =

@@ -22,6 +22,7 @@ pub struct Story {
 impl Story {
     /// Adds a line.
     pub fn tell(&mut self, world: &World, text: String, fault: bool) {
+        tracing::info!(t_ns = world.now().0, step = world.counts().events, "{text}");
         // Faults are always told: without them the rest makes no sense.
         if self.lines.len() >= LINES_MAX && !fault {
             self.omitted += 1;

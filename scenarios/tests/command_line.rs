@@ -132,7 +132,6 @@ fn what_it_explains() {
         assert!(out.status.success(), "{}", text(&out.stderr));
         text(&out.stdout)
     };
-    insta::assert_snapshot!("help", out(&["--help"]));
     insta::assert_snapshot!("guards_one", out(&["guards", "FetchOffsetMatches"]));
     insta::assert_snapshot!("checks_one", out(&["checks", "s2"]));
     assert!(out(&["guards"]).lines().count() > 30);

@@ -1,9 +1,9 @@
 //! The async face: users' tests are async tasks that look at a world and act on it while the pump drives it.
 //!
-//! [`Face`] shares what is driven between the pump and the tasks; all run on one thread. Between two instants of simulated
-//! time the tasks run until none has anything to do, then the pump goes on: madsim fires a timer only when no task is ready,
-//! and the pump sleeps to the exact deadline of each event while a task looks on. So a task that was woken by an event acts
-//! before the next one, whatever the order in which madsim polls.
+//! [`Face`] shares what is driven between the pump and the tasks; all run on one thread. While a task looks on, the pump
+//! sleeps to the exact deadline of each event, so madsim's clock goes with the world's; and when an event ends a wait, the
+//! pump rests until the tasks that were woken, and those that they wake or start, have nothing to do. So whoever waits for
+//! something acts before the next event, in whatever order madsim polls.
 
 use crate::pump::{pump, Drive};
 use mirrorlab_model::ids::Nanos;
@@ -14,6 +14,10 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
+
+/// Rest of the pump for the tasks that it woke. Each poll of a task moves madsim's clock by 50 to 100 ns and may fire timers, so
+/// this is room for 200 polls; the pump makes up for it where the world's events lie further apart.
+const REST: Duration = Duration::from_micros(20);
 
 /// What a task waits for.
 struct Wait<D> {
@@ -108,17 +112,17 @@ impl<D: Drive> Face<D> {
     }
 
     async fn pump_exactly(&self) -> ControlFlow<D::Break> {
-        let (began, from) = (madsim::time::Instant::now(), self.look(D::now));
+        let (began, from) = (crate::pump::virtual_now(), self.look(D::now));
         // Who looks on first may act before anything happens.
-        let mut settle = true;
+        let mut rest = true;
         loop {
             let Some(next) = self.look(D::next_time) else { return ControlFlow::Continue(()) };
             let due = began + Duration::from_nanos(next.since(from).0);
-            sleep_exactly(due, settle).await;
+            sleep_exactly(due, rest).await;
             if !self.instant()? {
                 return ControlFlow::Continue(());
             }
-            settle = self.wake();
+            rest = self.wake();
         }
     }
 
@@ -161,11 +165,10 @@ impl<D: Drive> Drive for &Face<D> {
     }
 }
 
-/// Sleeps to a deadline as it is: madsim's own sleep rounds up to a millisecond. With `settle` it sleeps at least a moment,
-/// so that every task that is ready runs first.
-async fn sleep_exactly(due: madsim::time::Instant, settle: bool) {
-    let now = madsim::time::Instant::now();
-    let due = if settle { due.max(now + Duration::from_nanos(1)) } else { due };
+/// Sleeps to a deadline as it is: madsim's own sleep rounds up to a millisecond. With `rest` it sleeps at least [`REST`].
+async fn sleep_exactly(due: madsim::time::Instant, rest: bool) {
+    let now = crate::pump::virtual_now();
+    let due = if rest { due.max(now + REST) } else { due };
     if due > now {
         let mut sleep = pin!(madsim::time::sleep(Duration::ZERO));
         sleep.as_mut().reset(due);

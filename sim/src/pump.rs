@@ -34,6 +34,12 @@ pub fn on_fresh_runtime<T: Send + 'static>(seed: u64, job: impl AsyncFnOnce() ->
     }
 }
 
+/// madsim's virtual clock, which stands in for the system's.
+#[expect(clippy::disallowed_methods, reason = "inside the runtime this is virtual time")]
+pub(crate) fn virtual_now() -> madsim::time::Instant {
+    madsim::time::Instant::now()
+}
+
 /// What the pump drives: a world, or a world with whoever looks on.
 pub trait Drive {
     /// Why it broke off.
@@ -62,8 +68,7 @@ impl Drive for World {
 
 /// Takes events up to and including `until`, or until the driven breaks off.
 pub async fn pump<D: Drive>(driven: &mut D, until: Nanos) -> ControlFlow<D::Break> {
-    #[expect(clippy::disallowed_methods, reason = "madsim's virtual clock, which stands in for the system's")]
-    let (began, from) = (madsim::time::Instant::now(), driven.now());
+    let (began, from) = (virtual_now(), driven.now());
     loop {
         let Some(next) = driven.next_time().filter(|t| *t <= until) else { return ControlFlow::Continue(()) };
         let slice = (next + SLICE).min(until);

@@ -15,7 +15,7 @@ use mirrorlab_scenarios::api::Experiment;
 use mirrorlab_scenarios::cli::collect;
 use mirrorlab_scenarios::format::{Profile, Scenario, Tier};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -88,13 +88,12 @@ fn fresh(commit: &str, name: &str) -> impl Iterator<Item = u64> {
     (0..FRESH).map(move |n| xxhash_rust::xxh3::xxh3_64_with_seed(text.as_bytes(), n) >> 32)
 }
 
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../scenarios")
-}
+/// Where the files are, from the top of the workspace: so that a repro can be pasted there.
+const FILES: &str = "scenarios";
 
-/// `replication/short` for `…/scenarios/replication/short.toml`.
+/// `replication/short` for `scenarios/replication/short.toml`.
 fn name_of(path: &Path) -> String {
-    let inside = path.strip_prefix(root()).unwrap_or(path).with_extension("");
+    let inside = path.strip_prefix(FILES).unwrap_or(path).with_extension("");
     inside.components().map(|c| c.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
 }
 
@@ -178,10 +177,13 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut files = Vec::new();
-    collect(&root(), &mut files);
+    if std::env::set_current_dir(&top).is_ok() {
+        collect(Path::new(FILES), &mut files);
+    }
     if files.is_empty() {
-        eprintln!("no scenario file was found below {}", root().display());
+        eprintln!("no scenario file was found in {FILES} below {}", top.display());
         return ExitCode::from(2);
     }
     let times = Times::default();

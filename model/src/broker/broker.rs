@@ -13,7 +13,7 @@ use crate::log::Log;
 use crate::metadata::delta::MetadataDelta;
 use crate::metadata::image::MetadataImage;
 use crate::mirror::{MirrorManager, MirrorTask};
-use crate::ports::{Cx, Input, Lane, Timer};
+use crate::ports::{Cx, Effect, ExitReason, Input, Lane, Timer};
 use crate::replica::channel::ControllerChannel;
 use crate::replica::replica_fetcher::ReplicaFetchers;
 use crate::replica::waits::WaitDone;
@@ -266,6 +266,9 @@ impl Broker {
 
     /// What every task ends with: answers that became possible, ISR proposals, flushes after rolls, news for mirrors.
     pub(crate) fn after(&mut self, now: Now, cx: &mut Cx) {
+        if self.replicas.disk_failed() {
+            return cx.out.effects.push(Effect::Exit(ExitReason::DiskFailed));
+        }
         loop {
             let mut done = std::mem::take(&mut self.done);
             let mut ready = std::mem::take(&mut self.ready);
@@ -277,7 +280,7 @@ impl Broker {
             }
             for session in ready.drain(..) {
                 if let Some((parked, answer)) = self.replicas.resume(session, now, cx) {
-                    self.respond(parked.conn, parked.correlation, answer.into(), cx);
+                    self.answer_fetch(parked.conn, parked.correlation, answer, cx);
                 }
             }
             self.done = done;

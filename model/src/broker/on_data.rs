@@ -10,7 +10,9 @@ use crate::replica::fetch_serve::Fetched;
 use crate::replica::waits::{Ticket, WaitDone};
 use crate::trace::Trace;
 use crate::wire::errors::ErrorCode;
-use crate::wire::messages::{FetchRequest, ProducePart, ProducePartAnswer, ProduceRequest, ProduceResponse};
+use crate::wire::messages::{
+    FetchRequest, FetchResponse, ProducePart, ProducePartAnswer, ProduceRequest, ProduceResponse,
+};
 
 impl Broker {
     pub(crate) fn on_produce(
@@ -75,20 +77,22 @@ impl Broker {
 
     pub(crate) fn on_fetch(&mut self, conn: ConnId, correlation: u32, request: &FetchRequest, now: Now, cx: &mut Cx) {
         match self.replicas.fetch(conn, correlation, request, now, cx) {
-            Fetched::Answer(mut answer) => {
-                for part in &mut answer.parts {
-                    if let Some(hint) = part.current_leader.as_mut() {
-                        hint.node = self.image.broker_node(hint.leader);
-                    }
-                }
-                self.respond(conn, correlation, crate::wire::messages::Body::FetchResponse(answer), cx);
-            }
+            Fetched::Answer(answer) => self.answer_fetch(conn, correlation, *answer, cx),
             Fetched::Parked { session, timer_at } => {
                 if let Some(at) = timer_at {
                     cx.set_timer(timer(kind::SESSION, u64::from(session)), at);
                 }
             }
         }
+    }
+
+    /// Every answer to a fetch goes out here, at once or after a wait, with the addresses of the leaders that it names:
+    /// a mirror has no other way to the new leader than a failure (spec 4.3).
+    pub(crate) fn answer_fetch(&mut self, conn: ConnId, correlation: u32, mut answer: FetchResponse, cx: &mut Cx) {
+        for hint in answer.parts.iter_mut().filter_map(|part| part.current_leader.as_mut()) {
+            hint.node = self.image.broker_node(hint.leader);
+        }
+        self.respond(conn, correlation, answer.into(), cx);
     }
 
     /// A session's time is up.
@@ -98,7 +102,7 @@ impl Broker {
             return;
         }
         if let Some((parked, answer)) = self.replicas.resume(session, now, cx) {
-            self.respond(parked.conn, parked.correlation, answer.into(), cx);
+            self.answer_fetch(parked.conn, parked.correlation, answer, cx);
         }
     }
 

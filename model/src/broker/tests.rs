@@ -8,18 +8,19 @@ use crate::ids::{
 };
 use crate::metadata::configs;
 use crate::metadata::records::Record;
-use crate::ports::{CloseReason, Cx, Effect, Entropy, ExitReason, Input, Outbox, Timer};
+use crate::ports::{CloseReason, Cx, DiskError, Effect, Entropy, ExitReason, Input, Outbox, Timer};
 use crate::record::{BatchBuilder, BatchMeta};
 use crate::replica::testing::{batch, state};
 use crate::replica::Role;
 use crate::states::DesiredState;
-use crate::testing::MemDisk;
+use crate::testing::{DiskCall, MemDisk};
 use crate::trace::Trace;
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
     AllocateProducerIdsResponse, Body, BrokerHeartbeatRequest, BrokerHeartbeatResponse, BrokerRegistrationRequest,
-    BrokerRegistrationResponse, CreateTopicsRequest, CreateTopicsResponse, InitProducerIdRequest, Message,
-    MetadataRequest, NamedResult, NewTopic, ProducePart, ProduceRequest, ProduceResponse, RaftFetchResponse,
+    BrokerRegistrationResponse, CreateTopicsRequest, CreateTopicsResponse, FetchPart, FetchRequest,
+    InitProducerIdRequest, Isolation, Message, MetadataRequest, NamedResult, NewTopic, ProducePart, ProduceRequest,
+    ProduceResponse, RaftFetchResponse,
 };
 
 const P0: PartitionIx = PartitionIx(0);
@@ -426,6 +427,64 @@ fn a_mirrored_topic_refuses_producers() {
     host.client(1, produce(-1));
     assert_eq!(host.produced().parts[0].error, ErrorCode::ReadOnlyTopic);
     assert_eq!(host.broker().replicas.log(P0).unwrap().end(), Offset(0));
+}
+
+/// LEAD-05's idle source: the answer that a waiting mirror gets names the new leader's address, as one given at once does.
+#[test]
+fn a_fetch_that_waited_is_told_where_the_new_leader_listens() {
+    let mut host = Host::running();
+    host.metadata(&[topic(0, 7, "orders"), partition(0, 0, 0, 1, &[1, 2])]);
+    host.open_client();
+    let part = FetchPart {
+        slot: 0,
+        partition: P0,
+        fetch_offset: Offset(0),
+        current_leader_epoch: LeaderEpoch(0),
+        last_fetched_epoch: LeaderEpoch::NONE,
+        log_start: Offset::UNKNOWN,
+        max_bytes: 1000,
+        mirror_leader_epoch: LeaderEpoch::NONE,
+    };
+    let fetch = FetchRequest {
+        replica: BrokerId(-1),
+        broker_epoch: BrokerEpoch(-1),
+        max_wait_ms: 60_000,
+        min_bytes: 1,
+        max_bytes: 1000,
+        isolation: Isolation::ReadUncommitted,
+        session_id: 0,
+        session_epoch: 0,
+        topic_groups: 1,
+        parts: vec![part],
+        forgotten: Vec::new(),
+    };
+    host.client(1, fetch);
+    assert!(host.sent.iter().all(|(_, m)| m.body.name() != "FetchResponse"), "it waits");
+    host.metadata(&[Record::PartitionChange {
+        partition: P0,
+        leader: Some(BrokerId(2)),
+        leader_epoch: Some(LeaderEpoch(1)),
+        isr: None,
+        elr: None,
+        last_known_elr: None,
+        recovering: None,
+        replicas: None,
+    }]);
+    let Body::FetchResponse(answer) = host.take("FetchResponse").1.body else { panic!() };
+    let hint = answer.parts[0].current_leader.unwrap();
+    assert_eq!((hint.leader, hint.node), (BrokerId(2), Some(NodeId(2))));
+}
+
+/// BRK-20, BRK-21: there is one log directory, so a broker whose disk fails ends, and others lead.
+#[test]
+fn a_broker_whose_disk_fails_ends() {
+    let mut host = Host::running();
+    host.metadata(&[topic(0, 7, "orders"), partition(0, 0, 0, 1, &[1])]);
+    host.open_client();
+    host.disk.fail(DiskCall::Append, 1, DiskError::Io);
+    host.client(1, produce(1));
+    assert_eq!(host.produced().parts[0].error, ErrorCode::KafkaStorageError);
+    assert_eq!(host.exit, Some(ExitReason::DiskFailed));
 }
 
 #[test]

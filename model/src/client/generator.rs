@@ -163,6 +163,10 @@ impl Generator {
     #[must_use]
     pub fn next_tick(&self, now: Nanos) -> Option<Nanos> {
         let origin = self.origin?;
+        if self.extra > 0 {
+            // Ordered before the partitions were known.
+            return Some(Nanos(now.0 + 1));
+        }
         if self.is_over(now) || self.records == 0 {
             return None;
         }

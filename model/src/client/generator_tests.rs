@@ -83,6 +83,18 @@ fn stop_and_limit_end_it() {
     assert_eq!((g.is_over(Nanos(1_000)), g.next_tick(Nanos(1_000))), (true, None));
 }
 
+/// A producer that only sends what scripts order may be asked before it knows the partitions.
+#[test]
+fn what_was_ordered_before_the_partitions_were_known_is_due_then() {
+    let mut g = Generator::new(load(Rate::Total { records: 0, per: Nanos(1) }, Choice::RoundRobin), Nanos::ZERO);
+    g.add(3);
+    assert_eq!(g.next_tick(Nanos(5)), None);
+    g.set_partitions(1, Nanos(7));
+    let tick = g.next_tick(Nanos(7)).unwrap();
+    assert_eq!(take(&mut g, tick), [(0, 3)]);
+    assert_eq!((g.is_over(tick), g.next_tick(tick)), (true, None));
+}
+
 #[test]
 fn draws_are_repeatable_and_the_hot_partition_gets_its_share() {
     let rate = Rate::Total { records: 1, per: Nanos(1) };

@@ -22,13 +22,14 @@ struct Cut {
 
 impl Log {
     /// Removes all batches that end at or above `to`: whole batches, so the log may end below `to` (ask [`Log::end`]). At or
-    /// above the end nothing happens; below the start it is [`Self::truncate_fully_and_start_at`]. Returns whether anything
+    /// above the end only epochs without a batch are forgotten; below the start it is [`Self::truncate_fully_and_start_at`]. Returns whether anything
     /// was cut. The high watermark and the recovery point fall with the end.
     ///
     /// # Errors
     /// The disk's; the log is offline then.
     pub fn truncate_to(&mut self, disk: &mut dyn Disk, guards: &mut Guards, to: Offset) -> Result<bool, DiskError> {
         if to >= self.end {
+            self.forget_empty_epochs(guards);
             return Ok(false);
         }
         if to < self.start {
@@ -37,6 +38,15 @@ impl Log {
         }
         self.cut_at(disk, guards, to).inspect_err(|_| self.flags.offline = true)?;
         Ok(true)
+    }
+
+    /// Drops the epoch of a leadership that wrote nothing. A leader that never heard of that epoch answers every fetch that
+    /// names it with "diverging", and there is no batch to cut (stock `UnifiedLog.truncateTo` cuts the cache in any case).
+    fn forget_empty_epochs(&mut self, guards: &mut Guards) {
+        let last_start = self.epochs.entries().last().map_or(Offset::UNKNOWN, |entry| entry.start);
+        if !guards.admits(guard::EpochsCutWithLog, last_start < self.end) {
+            self.flags.epochs |= self.epochs.truncate_from_end(self.end);
+        }
     }
 
     fn cut_at(&mut self, disk: &mut dyn Disk, guards: &mut Guards, to: Offset) -> Result<(), DiskError> {
@@ -69,10 +79,7 @@ impl Log {
         if !guards.admits(guard::RecoveryPointCutWithLog, self.recovery_point <= end) {
             self.recovery_point = end;
         }
-        let last_start = self.epochs.entries().last().map_or(Offset::UNKNOWN, |entry| entry.start);
-        if !guards.admits(guard::EpochsCutWithLog, last_start < end) {
-            self.flags.epochs |= self.epochs.truncate_from_end(end);
-        }
+        self.forget_empty_epochs(guards);
         if !guards.admits(guard::ProducersCutWithLog, !self.flags.producers) {
             self.reload_producers(disk, guards, end)?;
         }

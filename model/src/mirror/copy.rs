@@ -6,7 +6,7 @@ use crate::guards::mirror as guard;
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::metadata::image::MetadataImage;
 use crate::mirror::epochs::{judge_batch, BatchVerdict};
-use crate::mirror::fetcher::{Asked, FailCause, Fetcher, Outcome, Phase, Task};
+use crate::mirror::fetcher::{Asked, FailCause, Fetcher, Outcome, Phase, Slot, Task};
 use crate::mirror::manager::{MirrorManager, MirrorTask, TIMER_MANAGER};
 use crate::ports::{Cx, Timer};
 use crate::record::batch::BatchView;
@@ -286,7 +286,10 @@ impl Fetcher {
 
     fn cut(&mut self, at: u32, to: Offset, end: Offset, local: &mut Local<'_, '_>) {
         let Some(slot) = self.slot(at).copied() else { return };
-        if to >= end || local.cx.guards.admits(guard::DivergenceCuts, false) {
+        if to >= end {
+            return self.nothing_to_cut(at, &slot, end, local);
+        }
+        if local.cx.guards.admits(guard::DivergenceCuts, false) {
             return self.set_phase(at, Phase::Fetching);
         }
         let supported = local.image.topic_config(slot.topic).mirror_support_unclean_leader_election;
@@ -298,6 +301,22 @@ impl Fetcher {
             Ok(_) => local.outcomes.push(Outcome::Cut(slot.partition, to)),
             Err(_) => local.outcomes.push(Outcome::Fail(slot.partition, FailCause::Storage)),
         }
+    }
+
+    /// No batch differs. What may differ is an epoch in which this broker led and wrote nothing: it is forgotten, else every
+    /// fetch that names it gets the same answer. If there is none, the source may know more later.
+    fn nothing_to_cut(&mut self, at: u32, before: &Slot, end: Offset, local: &mut Local<'_, '_>) {
+        let cause = CutCause::MirrorDivergence;
+        if local.replicas.truncate_mirror_leader(local.now, before.partition, end, cause, local.cx).is_err() {
+            return local.outcomes.push(Outcome::Fail(before.partition, FailCause::Storage));
+        }
+        let latest = local.replicas.log(before.partition).map_or(LeaderEpoch::NONE, |log| log.latest_epoch());
+        if let Some(slot) = self.slot_mut(at) {
+            slot.last_fetched_epoch = latest;
+        }
+        let again = before.phase == Phase::Fetching && before.last_fetched_epoch == latest;
+        let phase = if again { Phase::Delayed(local.now.mono + self.limits.backoff) } else { Phase::Fetching };
+        self.set_phase(at, phase);
     }
 
     // ------------------------------------------------------------------------------------------------------ out of range

@@ -202,11 +202,6 @@ impl MirrorManager {
         self.parts.iter().flatten()
     }
 
-    /// Some of them: every `stride`-th place from `first` on. For samples, whose cost must not follow how many there are.
-    pub fn iter_some(&self, first: usize, stride: usize) -> impl Iterator<Item = &Part> {
-        (first..self.parts.len()).step_by(stride.max(1)).filter_map(|at| self.parts[at].as_ref())
-    }
-
     /// Records that the source has committed and this leader has not; `None` while that is not known (decision 19).
     #[must_use]
     pub fn lag(&self, part: &Part, replicas: &Replicas) -> Option<i64> {

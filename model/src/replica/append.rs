@@ -3,7 +3,7 @@
 //! The watermark is the smallest log end over the *maximal* ISR (committed and proposed, KIP-497) and over followers that
 //! are about to join; it stands still while the ISR is smaller than `min.insync.replicas` (KIP-966).
 
-use crate::guards::replication as guard;
+use crate::guards::{mirror, replication as guard};
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::log::{AppendError, AppendInfo};
 use crate::ports::Cx;
@@ -125,7 +125,8 @@ impl Replicas {
             return Err(AppendError::Offline.into());
         };
         let from = log.end();
-        let info = log.append_as_leader(cx.disk, cx.guards, &policy.log, batches, epoch, origin, now)?;
+        let done = log.append_as_leader(cx.disk, cx.guards, &policy.log, batches, epoch, origin, now);
+        let info = done.inspect_err(|error| self.note_failure(slot, error))?;
         if !info.duplicate {
             self.appended(slot, origin, epoch, &info, cx);
             self.after_leader_append(slot, lead, from, info.bytes, now.mono, cx);
@@ -146,8 +147,12 @@ impl Replicas {
         cx: &mut Cx,
     ) -> Result<AppendInfo, WriteError> {
         let (slot, lead) = self.led(partition)?;
-        let bound = self.hot[slot].leader_epoch;
-        let info = self.append_copied(slot, batches, bound, Origin::Mirror, now, cx)?;
+        let local = self.hot[slot].leader_epoch;
+        // Epochs do not fall along a fetched set, so the last batch has the highest. Who lets it pass there lets it pass here.
+        let last = batches.last().and_then(epoch_of).unwrap_or(local);
+        let bound = if mutant(cx.guards, mirror::EpochBumpBeforeAppend, last > local) { last } else { local };
+        let done = self.append_copied(slot, batches, bound, Origin::Mirror, now, cx);
+        let info = done.inspect_err(|error| self.note_failure(slot, error))?;
         if info.batches > 0 {
             self.after_leader_append(slot, lead, info.base, info.bytes, now.mono, cx);
         }
@@ -158,6 +163,12 @@ impl Replicas {
     pub fn follow_source_log_start(&mut self, now: Now, partition: PartitionIx, to: Offset, cx: &mut Cx) {
         if let Ok((slot, _)) = self.led(partition) {
             self.raise_log_start(slot, to, now, cx);
+        }
+    }
+
+    fn note_failure(&mut self, slot: usize, error: &AppendError) {
+        if matches!(error, AppendError::Disk(_) | AppendError::Offline) {
+            self.take_offline(slot);
         }
     }
 

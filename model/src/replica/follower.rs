@@ -77,15 +77,22 @@ impl Replicas {
             // Before everything that this log holds, or an answer without an epoch.
             _ => leader.end.min(end),
         };
-        if to < end {
-            self.cut(slot, to, CutCause::Divergence, now, cx)?;
-        }
+        // Also at the end: an epoch in which this broker led and wrote nothing may be all that differs.
+        self.cut(slot, to, CutCause::Divergence, now, cx)?;
         Ok(self.logs[slot].as_ref().map_or(to, |log| log.end()))
     }
 
     /// The replica failed: it neither leads nor follows until the broker restarts.
     pub(crate) fn take_offline(&mut self, slot: usize) {
         self.hot[slot].flags |= Hot::OFFLINE;
+        self.disk_failed = true;
+    }
+
+    /// Whether a log failed. All logs are on one disk: a broker that lost it cannot go on (stock `LogManager` halts when the
+    /// last log directory failed), and only by its end do its leaderships go to others.
+    #[must_use]
+    pub fn disk_failed(&self) -> bool {
+        self.disk_failed
     }
 }
 

@@ -244,6 +244,7 @@ pub struct Replicas {
     pub(crate) converged: Vec<PartitionIx>,
     /// What the fetchers have to be told.
     pub(crate) fetch_changes: Vec<FetchChange>,
+    pub(crate) disk_failed: bool,
 }
 
 /// True if the mutant of a guard has to be played here: the guard is off, and its behaviour differs on this input.
@@ -278,6 +279,7 @@ impl Replicas {
             hw_news: Vec::new(),
             converged: Vec::new(),
             fetch_changes: Vec::new(),
+            disk_failed: false,
         }
     }
 

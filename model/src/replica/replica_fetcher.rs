@@ -219,6 +219,10 @@ impl ReplicaFetchers {
             let slot = &mut fetcher.slots[old_slot as usize];
             slot.leader_epoch = epoch;
             slot.last_fetched_epoch = LeaderEpoch::NONE;
+            if slot.state == FetchState::Failed {
+                // The old leader refused the old epoch; metadata brings it back, but at its old position.
+                slot.state = FetchState::Fetching;
+            }
             fetcher.change(old_slot);
             fetcher.wake(self.config.lane_base, cx);
             return;

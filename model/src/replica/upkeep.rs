@@ -58,7 +58,8 @@ impl Replicas {
     ) -> Option<FlushTarget> {
         let slot = self.slot(partition)?;
         let log = self.logs[slot].as_mut()?;
-        log.plan_flush(cx.disk, cx.guards, upto, wants).ok().flatten()
+        let planned = log.plan_flush(cx.disk, cx.guards, upto, wants);
+        planned.inspect_err(|_| self.take_offline(slot)).ok().flatten()
     }
 
     /// Says what to flush of a log before the clean-shutdown marker.
@@ -70,7 +71,8 @@ impl Replicas {
     ) -> Option<FlushTarget> {
         let slot = self.slot(partition)?;
         let log = self.logs[slot].as_mut()?;
-        log.plan_clean_stop(cx.disk, cx.guards, wants).ok()
+        let planned = log.plan_clean_stop(cx.disk, cx.guards, wants);
+        planned.inspect_err(|_| self.take_offline(slot)).ok()
     }
 
     /// A flush that a plan asked for ended.

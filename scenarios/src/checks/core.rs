@@ -118,7 +118,7 @@ impl Core {
         let (Part::Broker(slot), Some(c)) = (part, self.ghost.clusters.get_mut(usize::from(cluster))) else { return };
         c.broker(slot).stop = Some(stop);
         c.broker(slot).applied = (0, 0);
-        let lossy = matches!(stop, Stop::Lossy | Stop::Wiped);
+        let lossy = matches!(stop, Stop::Lossy | Stop::Failed | Stop::Wiped);
         for (ix, g) in c.partitions.iter_mut().enumerate() {
             let Some(at) = g.position(slot) else { continue };
             if stop != Stop::Clean {
@@ -314,14 +314,27 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
                 g.floor = g.floor.max(to);
             }
         }
+        Trace::Rolled { partition, .. } => {
+            // A closed segment is what retention may remove: its sequences are walked while they are there.
+            cx.at.partition = Some(partition);
+            let g = c.partition(partition);
+            if slot_of(g.leader) == cx.slot {
+                s16_idempotence::sequences(cx, g);
+            }
+        }
         Trace::LogRecovered { partition, start, end, clean } => {
             cx.at.partition = Some(partition);
             let promised = c.promised.remove(&(cx.slot, partition));
             let stop = c.broker(cx.slot).stop;
             recovered(cx, c.partition(partition), (start, end), clean, stop, promised);
         }
+        Trace::BecameFollower { partition, .. } => {
+            cx.at.partition = Some(partition);
+            begun_anew(cx, c);
+        }
         Trace::BecameLeader { partition, epoch, .. } => {
             cx.at.partition = Some(partition);
+            begun_anew(cx, c);
             became_leader(cx, c.partition(partition), epoch);
         }
         Trace::IsrProposed { partition, isr, .. } => {
@@ -390,7 +403,7 @@ fn recovered<S: Sight>(
     promised: Option<Offset>,
 ) {
     let Some(own) = seated(cx, g) else { return };
-    let stop = if g.members[own].torn() { Some(Stop::Lossy) } else { stop };
+    let stop = if g.members[own].torn() && stop != Some(Stop::Failed) { Some(Stop::Lossy) } else { stop };
     s15_recovery::recovered(cx, g.members[own], stop, promised, end, clean);
     g.members[own].set_torn(false);
     g.members[own].set_cut(false);
@@ -403,6 +416,18 @@ fn recovered<S: Sight>(
     s01_valid_log::bytes(cx, cx.slot, start);
     s09_epochs::table(cx, cx.slot);
     s17_producer_table::table(cx, cx.slot);
+}
+
+/// A replica that takes part again after a power loss, and no log of it was recovered: its directory was lost, and it began
+/// with an empty one.
+fn begun_anew<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost) {
+    let partition = cx.partition();
+    let g = c.partition(partition);
+    if g.position(cx.slot).is_some_and(|own| g.members[own].torn()) {
+        let promised = c.promised.remove(&(cx.slot, partition));
+        let stop = c.broker(cx.slot).stop;
+        recovered(cx, c.partition(partition), (Offset::ZERO, Offset::ZERO), false, stop, promised);
+    }
 }
 
 fn became_leader<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, epoch: LeaderEpoch) {

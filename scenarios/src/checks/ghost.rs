@@ -368,8 +368,10 @@ pub enum Stop {
     Clean,
     /// The process died; the page cache lived on.
     Killed,
-    /// Power loss, or a failed disk: what was not flushed may be gone.
+    /// Power loss: what was not flushed may be gone.
     Lossy,
+    /// The disk failed: what was not flushed may be gone, and what an append that failed had written may be there.
+    Failed,
     /// The disk was replaced by an empty one.
     Wiped,
 }

@@ -13,8 +13,11 @@ use mirrorlab_model::ids::{LeaderEpoch, Offset};
 /// Compares the log of one slot with those of all other members that are up.
 pub(super) fn around<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, slot: u16) {
     let Some(one) = cx.replica(slot) else { return };
-    for m in &g.members {
-        if m.slot == slot {
+    for (at, m) in g.members.iter().enumerate() {
+        // A replica that has not come back into the ISR yet may hold what an ended lineage held, or (after a power loss) what
+        // it had cut off, because a cut is no more durable than a write. Its watermark is of the same age.
+        let out = g.isr & (1 << (at as u32 & 31)) == 0 && (m.lossy() || g.lineage > 0);
+        if m.slot == slot || out {
             continue;
         }
         if let Some(other) = cx.replica(m.slot) {

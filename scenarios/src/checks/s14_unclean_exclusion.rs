@@ -10,11 +10,12 @@ pub(super) fn entered<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, befo
     let leader = g.position(super::roster::slot_of(g.leader));
     let grown = after & !before;
     for at in 0..g.members.len() {
-        if grown & (1 << (at as u32 & 31)) == 0 {
+        // A leader that enters by its election is S3's: what it lacks needs the excuse that its own stop gives.
+        if grown & (1 << (at as u32 & 31)) == 0 || Some(at) == leader {
             continue;
         }
         let m = g.members[at];
-        if Some(at) != leader && m.known() && g.lacks(m.end) && g.excuse().is_none() {
+        if m.known() && g.lacks(m.end) && g.excuse().is_none() {
             let expected = format_args!("an ISR member that reached what is committed ({})", g.true_hw);
             cx.broken_at("S14", m.slot, expected, format_args!("it enters with its log end at {}", m.end));
         } else {

@@ -23,7 +23,9 @@ pub(super) fn recovered<S: Sight>(
     if clean && !matches!(stop, Some(Stop::Clean)) {
         cx.broken("S15", format_args!("no clean-shutdown marker after {stop:?}"), "it is there");
     }
-    if end > was && !(before.was_cut() && matches!(stop, Some(Stop::Lossy))) {
+    // A cut may not have reached the disk; an append that failed may have.
+    let back = before.was_cut() && matches!(stop, Some(Stop::Lossy)) || matches!(stop, Some(Stop::Failed));
+    if end > was && !back {
         cx.broken("S15", format_args!("a prefix of the log, which ended at {was}"), format_args!("it ends at {end}"));
     }
     match stop {
@@ -34,7 +36,7 @@ pub(super) fn recovered<S: Sight>(
                 format_args!("it ends at {end}"),
             );
         }
-        Some(Stop::Lossy) => {
+        Some(Stop::Lossy | Stop::Failed) => {
             if let Some(least) = promised.filter(|p| end < *p) {
                 cx.broken("S15", format_args!("what was durable, up to {least}"), format_args!("it ends at {end}"));
             }

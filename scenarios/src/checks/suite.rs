@@ -69,7 +69,8 @@ impl Suite {
                 LastStop::Clean => (Stop::Clean, None),
                 LastStop::Killed => (Stop::Killed, None),
                 LastStop::Broken(what) => (Stop::Killed, Some(what)),
-                LastStop::PowerLoss | LastStop::DiskFailed => (Stop::Lossy, None),
+                LastStop::PowerLoss => (Stop::Lossy, None),
+                LastStop::DiskFailed => (Stop::Failed, None),
                 LastStop::Wiped => (Stop::Wiped, None),
             };
             self.core.on_stop(sight, NodeId(at as u16), stop, broken);

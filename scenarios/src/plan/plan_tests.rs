@@ -10,7 +10,7 @@ fn every_example() -> Vec<Scenario> {
         ("wan.toml", include_str!("../../throughput/wan.toml")),
         ("hundred_thousand_partitions.toml", include_str!("../../scale/hundred_thousand_partitions.toml")),
         ("chaos_small.toml", include_str!("../../replication/chaos_small.toml")),
-        ("epoch_bump_before_append.toml", include_str!("../../must_fail/epoch_bump_before_append.toml")),
+        ("m02_epoch_bump_before_append.toml", include_str!("../../must_fail/m02_epoch_bump_before_append.toml")),
         ("everything.toml", EVERYTHING),
     ]
     .into_iter()
@@ -102,7 +102,7 @@ fn no_more_brokers_are_down_than_the_budget_allows() {
 
 #[test]
 fn the_command_line_beats_the_file() {
-    let scenario = Scenario::parse("x.toml", include_str!("../../must_fail/epoch_bump_before_append.toml")).unwrap();
+    let scenario = Scenario::parse("x.toml", include_str!("../../must_fail/m02_epoch_bump_before_append.toml")).unwrap();
     let id = mirrorlab_model::guards::mirror::EpochBumpBeforeAppend;
     let plan = Plan::resolve(&scenario, 0, &Overrides::default());
     assert!(!plan.guards().is_on(id));

@@ -25,6 +25,17 @@ fn rep_26_high_watermark_arithmetic() {
     assert!(rig.guards.was_hit(guard::HighWatermarkWithinLog));
 }
 
+/// Stock `UnifiedLog.truncateTo` cuts the epoch cache at the end too.
+#[test]
+fn an_epoch_without_a_batch_is_forgotten_where_nothing_else_is_cut() {
+    let mut rig = Rig::new();
+    rig.follow(&[at(0, 0, 3)], 0).unwrap();
+    rig.log.assign_epoch_start(LeaderEpoch(4), Offset(3));
+    assert_eq!(rig.log.latest_epoch(), LeaderEpoch(4));
+    assert!(!rig.cut(3));
+    assert_eq!((rig.log.latest_epoch(), rig.bounds()), (LeaderEpoch(0), (0, 0, 3)));
+}
+
 #[test]
 fn r19_the_mutant_leaves_the_high_watermark_below_the_start() {
     let mut rig = Rig::new();

@@ -91,6 +91,25 @@ fn lead_11_five_rounds_of_write_and_bounce() {
     same_logs(&rig, &[0, 1]);
 }
 
+/// LEAD-05's idle source, seen from inside: whoever led and wrote nothing follows on without help.
+#[test]
+fn an_epoch_that_wrote_nothing_is_forgotten_under_the_next_leader() {
+    let mut rig = Rig::new(2, 1);
+    rig.metadata(&[0, 1], &state(0, 0, 0, &[0, 1], &[0, 1]));
+    rig.settle();
+    rig.produce(0, 1, 1, 1);
+    rig.settle();
+    for epoch in 1..5 {
+        rig.metadata(&[0, 1], &state(epoch % 2, epoch, epoch, &[0, 1], &[0, 1]));
+        rig.settle();
+    }
+    rig.produce(0, 1, 2, -1);
+    rig.settle();
+    assert_eq!((rig.nodes[0].end(), rig.nodes[1].end(), rig.nodes[0].hw()), (2, 2, 2));
+    assert_eq!(rig.nodes[1].epochs(), [(0, 0), (4, 1)]);
+    same_logs(&rig, &[0, 1]);
+}
+
 /// LEAD-19
 #[test]
 fn lead_19_epochs_that_the_other_side_never_had_are_reconciled() {
