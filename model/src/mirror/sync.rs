@@ -287,3 +287,7 @@ impl MirrorManager {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "sync_tests.rs"]
+mod tests;

@@ -509,6 +509,9 @@ impl Core {
         for at in 0..g.members.len() {
             let slot = g.members[at].slot;
             s07_watermarks::replica(&mut cx, slot);
+            if slot != leader && twins(&cx, leader, slot) {
+                continue; // what is asked of the leader's tables and bytes is asked of these
+            }
             s09_epochs::table(&mut cx, slot);
             s17_producer_table::table(&mut cx, slot);
         }
@@ -571,4 +574,16 @@ fn lines(report: &Report) -> Vec<String> {
         format!("{}: {} ({}): {}", e.id, e.excuse.name(), e.excuse.whose().name(), e.text)
     };
     report.excused.iter().map(line).collect()
+}
+
+/// Whether two replicas hold the same bytes, because they are stored once, and have the same tables over them.
+fn twins<S: Sight>(cx: &Cx<'_, S>, one: u16, other: u16) -> bool {
+    let (Some(a), Some(b)) = (cx.replica(one), cx.replica(other)) else { return false };
+    let (x, y) = (a.log, b.log);
+    let same = !a.offline
+        && !b.offline
+        && (x.start(), x.end()) == (y.start(), y.end())
+        && super::logs::same_storage(x, y)
+        && x.epochs() == y.epochs();
+    same && x.producers().entries().eq(y.producers().entries())
 }
