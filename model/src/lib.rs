@@ -6,8 +6,8 @@
 //!
 //! Read in this order (a room uses only rooms above it in this list):
 //! 1. [`ids`], [`states`], [`guards`]: names and quantities, states of a mirror, load-bearing conditions
-//! 2. [`wire`]: messages; [`trace`]: what happened; [`ports`]: the door
-//! 3. [`record`]: batches; [`metadata`]: records and image of the metadata log
+//! 2. [`record`]: batches; [`wire`]: messages; [`trace`]: what happened; [`ports`]: the door
+//! 3. [`metadata`]: records and image of the metadata log
 //! 4. [`log`]: one replica's log on disk
 //! 5. [`replica`]: leader and follower of a partition
 //! 6. [`controller`]: one engine that plans and replays

@@ -52,15 +52,3 @@ fn large_matrices_have_charts_for_some_rows_only() {
     let page = page(&record);
     assert_eq!(page.matches("<svg").count(), 1 + 2 * CHARTED_ROWS_MAX);
 }
-
-/// Writes the pages of the samples for a look: `cargo test -p mirrorlab-reports -- --ignored look`.
-#[test]
-#[ignore = "for eyes"]
-fn look() -> std::io::Result<()> {
-    let folder = std::env::temp_dir().join("mirrorlab-pages");
-    std::fs::create_dir_all(&folder)?;
-    for (name, record) in ["pass", "violation", "matrix"].into_iter().zip(all()) {
-        std::fs::write(folder.join(name).with_extension("html"), page(&record))?;
-    }
-    Ok(())
-}

@@ -102,7 +102,8 @@ fn no_more_brokers_are_down_than_the_budget_allows() {
 
 #[test]
 fn the_command_line_beats_the_file() {
-    let scenario = Scenario::parse("x.toml", include_str!("../../must_fail/m02_epoch_bump_before_append.toml")).unwrap();
+    let scenario =
+        Scenario::parse("x.toml", include_str!("../../must_fail/m02_epoch_bump_before_append.toml")).unwrap();
     let id = mirrorlab_model::guards::mirror::EpochBumpBeforeAppend;
     let plan = Plan::resolve(&scenario, 0, &Overrides::default());
     assert!(!plan.guards().is_on(id));
