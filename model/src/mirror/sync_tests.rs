@@ -166,8 +166,8 @@ impl Rig {
     }
 }
 
-/// 1. A topic is started: the source is asked about it. 2. Another one is started before the answer comes. 3. The answer
-/// says nothing of the second: it has not failed, it was not asked for.
+/// A topic is started and the source is asked about it; another one is started before the answer comes. The answer says
+/// nothing of the second: it has not failed, it was not asked for.
 #[test]
 fn a_topic_that_was_not_in_the_question_waits_for_the_next_answer() {
     let mut rig = Rig::new();

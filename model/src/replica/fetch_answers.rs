@@ -23,7 +23,8 @@ impl Fetcher {
         // of the offset, so the mutant has to get past them.
         let asked = self.in_flight.is_some_and(|f| f.correlation == message.correlation);
         let fetched = matches!(message.body, Body::FetchResponse(_));
-        if !asked && !(fetched && mutant(cx.guards, guard::FetchOffsetMatches, true)) {
+        let taken = asked || (fetched && mutant(cx.guards, guard::FetchOffsetMatches, true));
+        if !taken {
             return;
         }
         if asked {
