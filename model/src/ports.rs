@@ -218,7 +218,7 @@ pub enum Input {
 pub enum Effect {
     /// Open a connection; answered by [`Input::Opened`] or [`Input::Closed`].
     Connect {
-        /// The id that [`Outbox::connect`] gave.
+        /// The id that [`Cx::connect`] gave.
         conn: ConnId,
         /// Where to.
         to: NodeId,

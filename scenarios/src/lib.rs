@@ -1,6 +1,6 @@
 //! What happens: scenario files, plan, workload, faults, checks, runner.
 //!
-//! Read in this order: [`format`] (what a file may say), [`plan`] (every choice made), [`lab`] (a world made of it), [`setup`]
+//! Read in this order: [`mod@format`] (what a file may say), [`plan`] (every choice made), [`lab`] (a world made of it), [`setup`]
 //! (who is who), [`faults`] (what steps do), [`conditions`] (how a world is looked at), [`checks`] (what must hold), [`run`]
 //! (phases and verdict), [`marks`], [`meter`], [`story`] (what is told of it), [`folder`] (what it leaves on disk), [`same`]
 //! (one seed, one history), [`cli`] (the command line), [`api`] (scenarios in Rust), [`face`] and [`hands`] (what a test in

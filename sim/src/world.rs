@@ -221,7 +221,7 @@ impl World {
         &mut self.nodes[usize::from(node.0)]
     }
 
-    /// The network, for faults. Call [`World::network_changed`] when done.
+    /// The network, for faults.
     pub fn net_mut(&mut self) -> &mut Network {
         &mut self.net
     }

@@ -1,7 +1,7 @@
 //! One replica's log as Kafka has it: segments on a disk that may lie about durability, and the tables that must always be
 //! the fold of what the segments hold (offset index, leader epochs, producers).
 //!
-//! Read in this order: [`log`](self::log) (the struct and its watermarks), [`append`], [`read`], [`truncate`], [`retention`],
+//! Read in this order: [`log`](self::log::Log) (the struct and its watermarks), [`append`], [`read`], [`truncate`], [`retention`],
 //! [`recovery`]; below them [`segment`], [`epoch_cache`], [`producer_state`], [`snapshot`]. [`checkpoint`] holds the files that
 //! a broker writes for all its replicas together.
 //!

@@ -1,7 +1,7 @@
 //! What must hold: one property per file, named by its id in the catalogue of invariants, its statement in the file's head.
 //!
 //! Read in this order: [`table`] (all of them), [`sight`] (what a check may see), [`logs`] (how logs compare), [`ghost`] (what
-//! all checks share), [`core`](self::core) (which event goes to which check), then the properties; [`excuses`] is the closed
+//! all checks share), `core` (which event goes to which check), then the properties; [`excuses`] is the closed
 //! list of what explains a loss or a delay.
 
 pub mod core;
