@@ -8,14 +8,24 @@ use std::hash::{Hash, Hasher};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// A chain of xxh3 hashes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct TraceHash(u64);
+#[derive(Clone, Debug)]
+pub struct TraceHash {
+    value: u64,
+    /// Empty between calls; kept so that no call has to clear it.
+    collector: Collector,
+}
+
+impl Default for TraceHash {
+    fn default() -> Self {
+        Self { value: 0, collector: Collector { buffer: [0; BUFFER], len: 0 } }
+    }
+}
 
 impl TraceHash {
     /// The present value.
     #[must_use]
-    pub const fn value(self) -> u64 {
-        self.0
+    pub const fn value(&self) -> u64 {
+        self.value
     }
     /// Folds one thing in.
     pub fn fold<T: Hash>(&mut self, thing: &T) {
@@ -24,24 +34,27 @@ impl TraceHash {
     /// Folds several things in that happened at once, in order. One hash over a buffer full of them is cheaper than a chain
     /// of hashes, each of which waits for the one before.
     pub fn fold_all<T: Hash>(&mut self, things: &[T]) {
-        let mut bytes = Collector { buffer: [0; BUFFER], len: 0 };
         for thing in things {
-            thing.hash(&mut bytes);
-            if bytes.len > BUFFER - THING_MAX {
-                self.0 = xxh3_64_with_seed(&bytes.buffer[..bytes.len], self.0);
-                bytes.len = 0;
+            thing.hash(&mut self.collector);
+            if self.collector.len > BUFFER - THING_MAX {
+                self.fold_collected();
             }
         }
-        if bytes.len > 0 {
-            self.0 = xxh3_64_with_seed(&bytes.buffer[..bytes.len], self.0);
+        if self.collector.len > 0 {
+            self.fold_collected();
         }
+    }
+    fn fold_collected(&mut self) {
+        let collected = &self.collector.buffer[..self.collector.len];
+        self.value = xxh3_64_with_seed(collected, self.value);
+        self.collector.len = 0;
     }
     /// Folds two words in.
     pub fn fold_words(&mut self, a: u64, b: u64) {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&a.to_le_bytes());
         bytes[8..].copy_from_slice(&b.to_le_bytes());
-        self.0 = xxh3_64_with_seed(&bytes, self.0);
+        self.value = xxh3_64_with_seed(&bytes, self.value);
     }
 }
 
@@ -51,6 +64,7 @@ const THING_MAX: usize = 128;
 const BUFFER: usize = 1024;
 
 /// Collects what `derive(Hash)` feeds, little endian and at fixed widths, so that the hash is the same on every machine.
+#[derive(Clone, Debug)]
 struct Collector {
     buffer: [u8; BUFFER],
     len: usize,

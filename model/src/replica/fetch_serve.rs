@@ -172,7 +172,8 @@ impl Replicas {
     fn serve(&mut self, at: usize, parked: &Parked, at_once: bool, now: Now, cx: &mut Cx) -> Option<FetchResponse> {
         let spare = std::mem::take(&mut self.sessions.spare);
         let mut queue = std::mem::replace(&mut self.sessions.list[at].queue, spare);
-        let mut answer = FetchResponse { parts: Vec::with_capacity(queue.len()), ..Default::default() };
+        let mut answer = std::mem::take(&mut self.sessions.blank);
+        answer.parts.reserve(queue.len());
         let mut bytes = 0;
         let mut verdict = false;
         let mut looked = 0;
@@ -205,6 +206,9 @@ impl Replicas {
         self.settle(at, queue, &answer, done);
         if !done {
             self.sessions.list[at].announced = bytes;
+            answer.parts.clear();
+            answer.batches.clear();
+            self.sessions.blank = answer;
             return None;
         }
         answer.session_id = self.sessions.list[at].id;

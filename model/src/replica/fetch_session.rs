@@ -9,7 +9,7 @@ use crate::log::ReadHint;
 use crate::replica::chunked::Chunked;
 use crate::replica::partition::{Watcher, NONE};
 use crate::wire::errors::ErrorCode;
-use crate::wire::messages::{FetchPart, FetchRequest, Isolation};
+use crate::wire::messages::{FetchPart, FetchRequest, FetchResponse, Isolation};
 use std::collections::VecDeque;
 
 /// One partition of a session.
@@ -109,6 +109,8 @@ pub struct Sessions {
     pub(crate) ready: Vec<u32>,
     /// An empty queue kept for its memory.
     pub(crate) spare: VecDeque<u32>,
+    /// An answer that was not sent, emptied and kept for its memory: most looks find too little.
+    pub(crate) blank: FetchResponse,
 }
 
 /// Bits of an id that are the index.

@@ -13,7 +13,7 @@ use super::{
     s04_candidate_completeness, s05_quorum_superset, s06_no_global_loss, s07_watermarks, s08_repeatable_read,
     s09_epochs, s10_one_writer, s11_no_zombie_ack, s12_membership, s13_metadata, s14_unclean_exclusion, s15_recovery,
     s16_idempotence, s17_producer_table, s21_log_start, s22_visible_ends, s30_mirror_equality, s31_origin,
-    s32_read_only, s33_fence_at_stop, s34_epoch_floor, s46_topics,
+    s32_read_only, s33_fence_at_stop, s34_epoch_floor, s46_topics, walk,
 };
 use mirrorlab_model::ids::{LeaderEpoch, NodeId, Offset, PartitionIx, TopicIx};
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent};
@@ -413,9 +413,8 @@ fn recovered<S: Sight>(
     m.start = m.start.max(start);
     m.hw = log.map_or(start, |l| l.high_watermark());
     m.epoch = log.map_or(LeaderEpoch::NONE, |l| super::logs::epoch_before(l, end));
-    s01_valid_log::bytes(cx, cx.slot, start);
+    walk::recovered(cx, cx.slot, start);
     s09_epochs::table(cx, cx.slot);
-    s17_producer_table::table(cx, cx.slot);
 }
 
 /// A replica that takes part again after a power loss, and no log of it was recovered: its directory was lost, and it began
@@ -502,10 +501,8 @@ impl Core {
         ghost::extend_chain(g, sight, cx.roster, cluster, ix);
         s04_candidate_completeness::candidates(&mut cx, g);
         let leader = slot_of(g.leader);
-        let walked = g.more.as_ref().map_or(Offset::ZERO, |m| m.walked);
-        s01_valid_log::bytes(&mut cx, leader, walked);
+        walk::leader(&mut cx, g);
         s02_log_matching::around(&mut cx, g, leader);
-        s16_idempotence::sequences(&mut cx, g);
         for at in 0..g.members.len() {
             let slot = g.members[at].slot;
             s07_watermarks::replica(&mut cx, slot);
@@ -513,7 +510,9 @@ impl Core {
                 continue; // what is asked of the leader's tables and bytes is asked of these
             }
             s09_epochs::table(&mut cx, slot);
-            s17_producer_table::table(&mut cx, slot);
+            if slot != leader {
+                s17_producer_table::table(&mut cx, slot);
+            }
         }
         if settled && ghost.clusters[usize::from(cluster)].partitions[ix.0 as usize].mirrored {
             let g = &ghost.clusters[usize::from(cluster)].partitions[ix.0 as usize];

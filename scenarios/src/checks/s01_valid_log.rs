@@ -5,9 +5,9 @@
 
 use super::cx::Cx;
 use super::ghost::Member;
-use super::logs;
-use super::sight::{LogSight, Sight};
+use super::sight::Sight;
 use mirrorlab_model::ids::Offset;
+use mirrorlab_model::record::BatchView;
 use mirrorlab_model::trace::Origin;
 
 /// A replica appended `base..next`.
@@ -23,29 +23,38 @@ pub(super) fn appended<S: Sight>(cx: &mut Cx<'_, S>, m: Member, origin: Origin, 
     }
 }
 
-/// The bytes of a log from an offset on.
-pub(super) fn bytes<S: Sight>(cx: &mut Cx<'_, S>, slot: u16, from: Offset) {
-    let Some(replica) = cx.replica(slot) else { return };
-    let mut end = from.max(replica.log.start());
-    let mut wrong = None;
-    logs::for_each(replica.log, end, replica.log.end(), |batch| {
-        let base = batch.base_offset();
-        // The first one may begin below the offset asked for.
-        if (base < end && batch.last_offset() < end) || batch.last_offset() < base {
-            wrong = Some((
-                "a batch above the one before".to_owned(),
-                format!("{base}..{} after {end}", batch.next_offset()),
-            ));
-        } else if !batch.crc_valid() {
-            wrong = Some((format!("CRC {:08x} at {base}", batch.computed_crc()), format!("{:08x}", batch.crc())));
-        }
-        end = batch.next_offset();
-        wrong.is_none()
-    });
-    if wrong.is_none() && end != replica.log.end() {
-        wrong = Some((format!("batches up to the log end {}", replica.log.end()), format!("batches up to {end}")));
+/// The bytes of a log from an offset on, batch by batch; see [`super::walk`].
+pub(super) struct Bytes {
+    end: Offset,
+    wrong: Option<(String, String)>,
+}
+
+impl Bytes {
+    pub(super) fn from(start: Offset) -> Self {
+        Self { end: start, wrong: None }
     }
-    if let Some((expected, got)) = wrong {
-        cx.broken_at("S1", slot, expected, got);
+
+    /// The next batch. The first one may begin below the offset asked for.
+    pub(super) fn see(&mut self, batch: &BatchView<'_>) {
+        if self.wrong.is_some() {
+            return;
+        }
+        let (base, end) = (batch.base_offset(), self.end);
+        if (base < end && batch.last_offset() < end) || batch.last_offset() < base {
+            let got = format!("{base}..{} after {end}", batch.next_offset());
+            self.wrong = Some(("a batch above the one before".to_owned(), got));
+        } else if !batch.crc_valid() {
+            let expected = format!("CRC {:08x} at {base}", batch.computed_crc());
+            self.wrong = Some((expected, format!("{:08x}", batch.crc())));
+        }
+        self.end = batch.next_offset();
+    }
+
+    /// The log ends here.
+    pub(super) fn finish<S: Sight>(self, cx: &mut Cx<'_, S>, slot: u16, log_end: Offset) {
+        let short = || (format!("batches up to the log end {log_end}"), format!("batches up to {}", self.end));
+        if let Some((expected, got)) = self.wrong.or_else(|| (self.end != log_end).then(short)) {
+            cx.broken_at("S1", slot, expected, got);
+        }
     }
 }

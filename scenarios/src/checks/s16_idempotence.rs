@@ -47,53 +47,76 @@ fn put(known: &mut Sequences, id: i64, now: (i16, i32)) -> Option<(i16, i32)> {
     }
 }
 
-/// Walks what the leader's log got since the last sweep.
-pub(super) fn sequences<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost) {
-    let leader = slot_of(g.leader);
-    let Some(replica) = cx.replica(leader) else { return };
-    // Only what is committed: the rest may still be cut.
-    let (log, to) = (replica.log, g.true_hw.min(replica.log.end()));
-    let start = log.start();
-    let more = g.more();
-    let from = more.walked.max(start);
-    let mut sequences = std::mem::take(&mut more.sequences);
-    let mut wrong = None;
-    logs::for_each(log, from, to, |batch| {
+/// The sequences of a log, batch by batch; see [`super::walk`].
+pub(super) struct Walk {
+    sequences: Sequences,
+    from: Offset,
+    /// Only what is committed: the rest may still be cut.
+    to: Offset,
+    wrong: Option<(String, String)>,
+}
+
+impl Walk {
+    /// What the leader's log got since the last walk.
+    pub(super) fn of(g: &mut PartitionGhost, log_end: Offset) -> Self {
+        let to = g.true_hw.min(log_end);
+        let more = g.more();
+        Self { sequences: std::mem::take(&mut more.sequences), from: more.walked, to, wrong: None }
+    }
+
+    /// The next batch.
+    pub(super) fn see(&mut self, batch: &BatchView<'_>) {
+        if batch.last_offset() < self.from || batch.base_offset() >= self.to || self.wrong.is_some() {
+            return;
+        }
         if batch.is_control() {
             if batch.control_type() == Some(ControlType::MirrorPidReset) {
-                sequences.clear();
+                self.sequences.clear();
             }
-            return true;
+            return;
         }
         let (id, epoch) = (batch.producer().0, batch.producer_epoch().0);
         if id < 0 || batch.base_sequence() < 0 {
-            return true;
+            return;
         }
-        let before = put(&mut sequences, id, (epoch, batch.last_sequence()));
+        let before = put(&mut self.sequences, id, (epoch, batch.last_sequence()));
         let next = match before {
             Some((e, last)) if e == epoch => last.wrapping_add(1) & i32::MAX,
             // A newer epoch begins at 0; one that was never seen begins anywhere (its past may be gone with retention).
             Some((e, _)) if epoch > e => 0,
             Some((e, last)) => {
-                wrong = Some((
-                    format!("no epoch below {e} of producer {id}"),
-                    format!("{epoch} at {}", batch.base_offset()),
-                ));
-                put(&mut sequences, id, (e, last));
-                return false;
+                let got = format!("{epoch} at {}", batch.base_offset());
+                self.wrong = Some((format!("no epoch below {e} of producer {id}"), got));
+                put(&mut self.sequences, id, (e, last));
+                return;
             }
             None => batch.base_sequence(),
         };
         if batch.base_sequence() != next {
             let got = format!("{} at offset {}", batch.base_sequence(), batch.base_offset());
-            wrong = Some((format!("sequence {next} of producer {id} (epoch {epoch})"), got));
+            self.wrong = Some((format!("sequence {next} of producer {id} (epoch {epoch})"), got));
         }
-        wrong.is_none()
-    });
-    let more = g.more();
-    more.sequences = sequences;
-    more.walked = to.max(more.walked);
-    if let Some((expected, got)) = wrong {
-        cx.broken_at("S16", leader, expected, got);
     }
+
+    /// Everything was seen.
+    pub(super) fn finish<S: Sight>(self, cx: &mut Cx<'_, S>, g: &mut PartitionGhost, leader: u16) {
+        let more = g.more();
+        more.sequences = self.sequences;
+        more.walked = self.to.max(more.walked);
+        if let Some((expected, got)) = self.wrong {
+            cx.broken_at("S16", leader, expected, got);
+        }
+    }
+}
+
+/// Walks what the leader's log got since the last walk, for this check alone.
+pub(super) fn sequences<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost) {
+    let leader = slot_of(g.leader);
+    let Some(replica) = cx.replica(leader) else { return };
+    let mut walk = Walk::of(g, replica.log.end());
+    logs::for_each(replica.log, walk.from.max(replica.log.start()), walk.to, |batch| {
+        walk.see(batch);
+        walk.wrong.is_none()
+    });
+    walk.finish(cx, g, leader);
 }
