@@ -3,7 +3,7 @@
 
 #![allow(missing_docs, reason = "criterion's macros make public functions")]
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use criterion::{criterion_group, criterion_main, BatchSize, BenchmarkId, Criterion, Throughput};
 use mirrorlab_model::guards::Guards;
 use mirrorlab_model::ids::{
@@ -52,7 +52,9 @@ fn appends(c: &mut Criterion) {
             |(disk, log)| {
                 for _ in 0..APPENDS {
                     let epoch = LeaderEpoch(1);
-                    let done = log.append_as_leader(disk, &mut guards, &policy, &batch, epoch, Origin::Client, NOW);
+                    let arena = &mut BytesMut::new();
+                    let done =
+                        log.append_as_leader(disk, &mut guards, &policy, &batch, arena, epoch, Origin::Client, NOW);
                     let _ = black_box(done);
                 }
             },
@@ -62,7 +64,9 @@ fn appends(c: &mut Criterion) {
     let (mut disk, mut log) = empty_log();
     let mut led = Vec::new();
     for _ in 0..APPENDS {
-        let _ = log.append_as_leader(&mut disk, &mut guards, &policy, &batch, LeaderEpoch(1), Origin::Client, NOW);
+        let arena = &mut BytesMut::new();
+        let _ =
+            log.append_as_leader(&mut disk, &mut guards, &policy, &batch, arena, LeaderEpoch(1), Origin::Client, NOW);
     }
     let _ = log.for_each_batch(&disk, Offset::ZERO, |batch| led.push(Bytes::copy_from_slice(batch.bytes())));
     group.bench_function("as follower", |b| {

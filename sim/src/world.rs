@@ -14,7 +14,7 @@ use crate::trace_hash::TraceHash;
 use mirrorlab_model::guards::Guards;
 use mirrorlab_model::ids::{Nanos, NodeId, Now};
 use mirrorlab_model::ports::{first_conn, Cx, Effect, Entropy, ExitReason, Input, Lane, Outbox, Timer};
-use mirrorlab_model::trace::TraceEvent;
+use mirrorlab_model::trace::{Trace, TraceEvent};
 use std::sync::Arc;
 
 /// Something that is due.
@@ -495,8 +495,17 @@ impl World {
     /// Turns what a process asked for into later events, in the order asked.
     fn absorb(&mut self, node: NodeId) {
         self.counts.traced += self.out.trace.len() as u64;
-        let append = |e: &&TraceEvent| matches!(e.trace, mirrorlab_model::trace::Trace::Appended { .. });
-        self.counts.appends += self.out.trace.iter().filter(append).count() as u64;
+        let mut applied = false;
+        for event in &self.out.trace {
+            match event.trace {
+                Trace::Appended { .. } => self.counts.appends += 1,
+                Trace::MetadataApplied { .. } => applied = true,
+                _ => {}
+            }
+        }
+        if applied {
+            self.share_image(node);
+        }
         self.hash.fold_all(&self.out.trace);
         if self.trace.is_empty() {
             std::mem::swap(&mut self.trace, &mut self.out.trace);
@@ -508,6 +517,19 @@ impl World {
             self.take_effect(node, effect);
         }
         self.out.effects = effects;
+    }
+
+    /// Metadata of a hundred thousand partitions is kept once per version, not once per broker (one version, one image): a broker
+    /// whose image came to the version of a sibling's shares its parts. No process can tell.
+    fn share_image(&mut self, node: NodeId) {
+        let (before, rest) = self.nodes.split_at_mut(usize::from(node.0));
+        let Some((own, after)) = rest.split_first_mut() else { return };
+        let cluster = own.cluster;
+        let Some(Process::Broker(broker)) = &mut own.process else { return };
+        let siblings = before.iter().chain(&*after).filter(|n| n.cluster == cluster).filter_map(|n| n.broker());
+        if let Some(sibling) = { siblings }.find(|s| s.image.version() == broker.image.version()) {
+            broker.image.share_with(&sibling.image);
+        }
     }
 
     fn take_effect(&mut self, node: NodeId, effect: Effect) {

@@ -27,6 +27,7 @@ impl Broker {
             ProduceResponse { topic_groups: request.topic_groups, parts: Vec::with_capacity(request.parts.len()) };
         let mut waiting = Vec::new();
         let ticket = self.pending.ticket();
+        self.replicas.reserve(request.parts.iter().map(|part| part.batches.len()).sum());
         for (at, part) in request.parts.iter().enumerate() {
             let produced = self.produce_part(request.acks, part, Ticket { part: at as u32, ..ticket }, now, cx);
             answer.parts.push(produced.answer);

@@ -9,7 +9,7 @@ use crate::metadata::batches::{for_each_record, ReplayError};
 use crate::metadata::image::MetadataImage;
 use crate::ports::{DirId, DirName, Disk, DiskError, Effect, FileId, FileName, FlushToken};
 use crate::trace::Origin;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 /// Tag of the file that becomes `quorum-state`.
 const TEMP_QUORUM: u8 = 200;
@@ -135,7 +135,8 @@ impl Store {
         epoch: LeaderEpoch,
         now: Now,
     ) -> Result<(), AppendError> {
-        self.log.append_as_leader(disk, guards, &self.policy, batches, epoch, Origin::Coordinator, now).map(|_| ())
+        let (policy, arena) = (&self.policy, &mut BytesMut::new());
+        self.log.append_as_leader(disk, guards, policy, batches, arena, epoch, Origin::Coordinator, now).map(|_| ())
     }
 
     /// Asks for a flush of the log unless one is under way or there is nothing to flush.

@@ -97,8 +97,9 @@ impl From<ProducerRefusal> for AppendError {
 }
 
 impl Log {
-    /// Appends what a leader accepts: offsets and epoch are written into one copy of the request's bytes, of which every
-    /// replica's batches are slices.
+    /// Appends what a leader accepts: offsets and epoch are written into one copy of the batches, of which every replica's
+    /// batches are slices. The copy is made in `arena`, of which it keeps its part: with room for a whole request there, one
+    /// allocation serves all partitions of it.
     ///
     /// # Errors
     /// See [`AppendError`]; the log is unchanged.
@@ -109,6 +110,7 @@ impl Log {
         guards: &mut Guards,
         policy: &LogPolicy,
         batches: &Bytes,
+        arena: &mut BytesMut,
         epoch: LeaderEpoch,
         origin: Origin,
         now: Now,
@@ -127,7 +129,7 @@ impl Log {
         if let Some(duplicate) = self.judge_producers(batches, count, client, guards)? {
             return Ok(duplicate);
         }
-        let stamped = stamped(batches, self.end, epoch);
+        let stamped = stamped(batches, arena, self.end, epoch);
         let mark = self.mark();
         let mut info = self.nothing();
         for view in views(&stamped) {
@@ -402,8 +404,9 @@ fn admit_batch(view: &BatchView<'_>, guards: &mut Guards, policy: &LogPolicy, cl
 }
 
 /// One copy of the request, with offsets and epoch in the headers.
-fn stamped(batches: &Bytes, first: Offset, epoch: LeaderEpoch) -> Bytes {
-    let mut arena = BytesMut::from(&batches[..]);
+fn stamped(batches: &Bytes, arena: &mut BytesMut, first: Offset, epoch: LeaderEpoch) -> Bytes {
+    arena.clear();
+    arena.extend_from_slice(batches);
     let (mut at, mut base) = (0, first);
     while let Ok(view) = BatchView::parse(&arena[at..]) {
         let (size, span) = (view.size(), i64::from(view.last_offset_delta()) + 1);
@@ -411,5 +414,5 @@ fn stamped(batches: &Bytes, first: Offset, epoch: LeaderEpoch) -> Bytes {
         at += size;
         base = base.plus(span);
     }
-    arena.freeze()
+    arena.split().freeze()
 }

@@ -121,6 +121,11 @@ impl MetadataImage {
     pub fn hash(&self) -> u64 {
         self.hash
     }
+    /// What was applied so far: two images of one version have the same content.
+    #[must_use]
+    pub fn version(&self) -> (MetadataOffset, u64) {
+        (self.end, self.hash)
+    }
     /// The quorum's epoch, as far as the records tell.
     #[must_use]
     pub fn epoch(&self) -> LeaderEpoch {

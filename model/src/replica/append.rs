@@ -14,7 +14,7 @@ use crate::replica::waits::{Ticket, WaitDone};
 use crate::trace::{Origin, Trace};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{LeaderHint, ProducePartAnswer};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 /// Why a write at a leader did nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,11 @@ impl Replicas {
         let log_start = self.log(partition).map_or(Offset::UNKNOWN, |log| log.start());
         let answer = ProducePartAnswer { partition, error, base: Offset::UNKNOWN, log_start, current_leader };
         Produced { answer, waits: false }
+    }
+
+    /// Makes room for so many bytes of batches that one request brings: they are copied once, into one piece of memory.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.arena = BytesMut::with_capacity(bytes);
     }
 
     /// Appends a producer's batches. With `acks` −1 the answer waits for the watermark under `ticket`; the size of the ISR is
@@ -125,7 +130,8 @@ impl Replicas {
             return Err(AppendError::Offline.into());
         };
         let from = log.end();
-        let done = log.append_as_leader(cx.disk, cx.guards, &policy.log, batches, epoch, origin, now);
+        let (arena, policy) = (&mut self.arena, &policy.log);
+        let done = log.append_as_leader(cx.disk, cx.guards, policy, batches, arena, epoch, origin, now);
         let info = done.inspect_err(|error| self.note_failure(slot, error))?;
         if !info.duplicate {
             self.appended(slot, origin, epoch, &info, cx);

@@ -9,6 +9,7 @@ use crate::replica::chunked::Chunked;
 use crate::replica::fetch_session::Sessions;
 use crate::replica::roles::FetchChange;
 use crate::replica::waits::{WaitDone, Waits};
+use bytes::BytesMut;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -245,6 +246,8 @@ pub struct Replicas {
     /// What the fetchers have to be told.
     pub(crate) fetch_changes: Vec<FetchChange>,
     pub(crate) disk_failed: bool,
+    /// Where the copies of a request's batches are made; empty but for room.
+    pub(crate) arena: BytesMut,
 }
 
 /// True if the mutant of a guard has to be played here: the guard is off, and its behaviour differs on this input.
@@ -280,6 +283,7 @@ impl Replicas {
             converged: Vec::new(),
             fetch_changes: Vec::new(),
             disk_failed: false,
+            arena: BytesMut::new(),
         }
     }
 

@@ -49,10 +49,10 @@ mod s32_read_only;
 mod s33_fence_at_stop;
 mod s34_epoch_floor;
 mod s46_topics;
-mod walk;
 pub mod sight;
 pub mod suite;
 pub mod table;
+mod walk;
 pub mod world_sight;
 
 pub use self::core::{Core, Liveness, Options};

@@ -76,8 +76,7 @@ impl Fold {
             wrong = missing.map(|(id, k)| (*id, Some(*k), None));
         }
         if let Some((id, expected, got)) = wrong {
-            let expected =
-                format!("producer {id} as in the log: (epoch, last sequence, last offset) {expected:?}");
+            let expected = format!("producer {id} as in the log: (epoch, last sequence, last offset) {expected:?}");
             cx.broken_at("S17", slot, expected, format_args!("{got:?}"));
         }
     }

@@ -15,7 +15,7 @@ use crate::ports::{DirId, DirName, Disk, FileName};
 use crate::record::{BatchBuilder, BatchMeta, BatchView};
 use crate::testing::MemDisk;
 use crate::trace::Origin;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 pub(super) struct Rig {
     pub disk: MemDisk,
@@ -101,7 +101,9 @@ impl Rig {
     }
     pub fn lead_as(&mut self, batch: &Bytes, epoch: i32, origin: Origin) -> Result<AppendInfo, AppendError> {
         let epoch = LeaderEpoch(epoch);
-        self.log.append_as_leader(&mut self.disk, &mut self.guards, &self.policy, batch, epoch, origin, now(1000))
+        let mut arena = BytesMut::new();
+        let (disk, guards, policy) = (&mut self.disk, &mut self.guards, &self.policy);
+        self.log.append_as_leader(disk, guards, policy, batch, &mut arena, epoch, origin, now(1000))
     }
     pub fn follow(&mut self, batches: &[Bytes], bound: i32) -> Result<AppendInfo, AppendError> {
         let bound = LeaderEpoch(bound);
