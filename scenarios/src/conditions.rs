@@ -110,13 +110,8 @@ impl<'a> Eye<'a> {
             Term::Start(at) => self.each(at, |c, _, p| Some(Seen::Number(self.leader(c, p)?.log.start().0))),
             Term::Acked(name) => vec![self.acked(name).map(|n| Seen::Number(n as i64))],
             Term::Read(name) => vec![self.read(name).map(|n| Seen::Number(n as i64))],
-            Term::Up(node) => {
-                let nodes = self.nodes(node);
-                nodes
-                    .into_iter()
-                    .map(|n| Some(Seen::Truth(self.world.node(n).condition == NodeCondition::Up)))
-                    .collect()
-            }
+            Term::Up(node) => self.each_node(node, NodeCondition::Up),
+            Term::Down(node) => self.each_node(node, NodeCondition::Down),
             Term::Done(step) => vec![Some(Seen::Truth(self.done.contains(step)))],
         }
     }
@@ -218,6 +213,10 @@ impl<'a> Eye<'a> {
             }
             NodeRef::Coordinator(mirror) => self.coordinator(mirror).into_iter().collect(),
         }
+    }
+
+    fn each_node(&self, node: &NodeRef, wanted: NodeCondition) -> Vec<Option<Seen>> {
+        self.nodes(node).into_iter().map(|n| Some(Seen::Truth(self.world.node(n).condition == wanted))).collect()
     }
 
     fn coordinator(&self, mirror: &str) -> Option<NodeId> {

@@ -7,7 +7,7 @@ use crate::lab::{chance, Lab};
 use crate::units::Time;
 use mirrorlab_model::broker::lanes;
 use mirrorlab_model::client::commands::Command;
-use mirrorlab_model::ids::{BrokerId, LeaderEpoch, Nanos, NodeId, Offset};
+use mirrorlab_model::ids::{BrokerId, LeaderEpoch, Nanos, NodeId, Offset, TopicId};
 use mirrorlab_model::ports::{Input, Lane};
 use mirrorlab_model::wire::messages::{ConfigEntry, ConfigResource, NewTopic};
 use mirrorlab_sim::disk::{DiskModel, ErrorRule, Ops};
@@ -209,11 +209,11 @@ impl Striker {
             Action::Elect { on, topic, partition, elect } => {
                 return elect_leader(lab, on, topic, *partition, elect, over, done)
             }
-            Action::CreateTopic { on, topic, partitions, rf, config } => Some((
+            Action::CreateTopic { on, topic, partitions, rf, config, id_of } => Some((
                 on,
                 Command::CreateTopics(vec![NewTopic {
                     name: topic.as_str().into(),
-                    mirror_id: None,
+                    mirror_id: id_of.as_ref().and_then(|cluster| topic_id(lab, cluster, topic)),
                     partitions: *partitions,
                     replication_factor: *rf as i16,
                     assignments: Vec::new(),
@@ -462,6 +462,11 @@ fn ops(call: DiskCall) -> Ops {
         DiskCall::Write => Ops::WRITE,
         DiskCall::Flush => Ops::FLUSH,
     }
+}
+
+fn topic_id(lab: &Lab, on: &str, topic: &str) -> Option<TopicId> {
+    let image = lab.setup.cluster(on).and_then(|c| lab.setup.image(&lab.world, c))?;
+    Some(image.topic(image.topic_by_name(topic)?)?.id)
 }
 
 fn partitions_of(lab: &Lab, on: &str, topic: &str) -> u32 {

@@ -363,3 +363,7 @@ impl Fetcher {
         self.set_phase(at, Phase::Fetching);
     }
 }
+
+#[cfg(test)]
+#[path = "copy_tests.rs"]
+mod tests;

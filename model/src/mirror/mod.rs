@@ -14,4 +14,7 @@ pub mod retry;
 pub mod source;
 pub mod sync;
 
+#[cfg(test)]
+mod testing;
+
 pub use manager::{Gate, MirrorManager, MirrorTask};

@@ -336,8 +336,16 @@ pub enum Action {
         #[serde(flatten)]
         elect: Elect,
     },
-    /// A topic is created.
-    CreateTopic { on: String, topic: String, partitions: u32, rf: u32, config: Config },
+    /// A topic is created; with `id_of` it gets the id of the topic of the same name on that cluster, as a mirror needs it.
+    CreateTopic {
+        on: String,
+        topic: String,
+        partitions: u32,
+        rf: u32,
+        config: Config,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id_of: Option<String>,
+    },
     /// A topic is deleted.
     DeleteTopic { on: String, topic: String },
     /// A topic grows to so many partitions.

@@ -108,6 +108,8 @@ pub enum Term {
     Attempts(Where),
     /// `up(NODE)`: the process runs.
     Up(super::action::NodeRef),
+    /// `down(NODE)`: the process has ended, or never ran.
+    Down(super::action::NodeRef),
     /// `done(STEP)`: the named step is over (a fault: healed; an order: answered).
     Done(String),
 }
@@ -130,7 +132,8 @@ pub enum TermKind {
 impl Term {
     /// All names.
     pub const NAMES: &'static [&'static str] = &[
-        "mirror", "desired", "lag", "leader", "epoch", "isr", "end", "start", "acked", "read", "attempts", "up", "done",
+        "mirror", "desired", "lag", "leader", "epoch", "isr", "end", "start", "acked", "read", "attempts", "up",
+        "down", "done",
     ];
 
     /// Its name.
@@ -149,6 +152,7 @@ impl Term {
             Self::Read(_) => "read",
             Self::Attempts(_) => "attempts",
             Self::Up(_) => "up",
+            Self::Down(_) => "down",
             Self::Done(_) => "done",
         }
     }
@@ -160,7 +164,7 @@ impl Term {
             Self::Mirror(_) => TermKind::State,
             Self::Desired(_) => TermKind::Desired,
             Self::Leader(_) => TermKind::Node,
-            Self::Up(_) | Self::Done(_) => TermKind::Truth,
+            Self::Up(_) | Self::Down(_) | Self::Done(_) => TermKind::Truth,
             _ => TermKind::Number,
         }
     }
@@ -181,7 +185,7 @@ impl fmt::Display for Term {
             | Self::Attempts(at) => at.fmt(f)?,
             Self::Acked(name) | Self::Read(name) | Self::Done(name) => f.write_str(name)?,
             // A node that is itself a call holds a comma, so it stands in quotes.
-            Self::Up(node) => write!(f, "\"{node}\"")?,
+            Self::Up(node) | Self::Down(node) => write!(f, "\"{node}\"")?,
         }
         f.write_str(")")
     }

@@ -181,6 +181,7 @@ impl Build<'_> {
             "acked" => self.one(places, call).and_then(|at| self.producer(&at)).map(Term::Acked),
             "read" => self.one(places, call).and_then(|at| self.consumer(&at)).map(Term::Read),
             "up" => self.one(places, call).and_then(|at| self.node(&at)).map(Term::Up),
+            "down" => self.one(places, call).and_then(|at| self.node(&at)).map(Term::Down),
             "done" => self.done(places, call),
             _ => {
                 let at = places.at(&call.name);

@@ -346,7 +346,11 @@ impl Build<'_> {
         let partitions = t.count32(&mut self.cx, "partitions", 1..=100_000).unwrap_or(1);
         let rf = self.replicas(t, "rf", brokers, on.as_deref().unwrap_or("")).unwrap_or(default_rf);
         let config = self.config(t, ConfigOf::Topic);
-        Some(Action::CreateTopic { on: on?, topic: topic?.value, partitions, rf, config })
+        let id_of = t.text(&mut self.cx, "id_of").and_then(|at| self.cluster(&at));
+        if let (Some(cluster), Some(at)) = (&id_of, &topic) {
+            self.topic(cluster, at);
+        }
+        Some(Action::CreateTopic { on: on?, topic: topic?.value, partitions, rf, config, id_of })
     }
 
     fn elect(&mut self, t: &mut Table<'_, '_>) -> Option<Action> {

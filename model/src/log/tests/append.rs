@@ -85,6 +85,7 @@ fn rep_24_what_a_follower_append_refuses() {
 fn rep_25_what_a_follower_append_must_accept() {
     let mut rig = Rig::with(LogPolicy { max_message_bytes: 100, ..LogPolicy::default() });
     rig.follow(&[at(0, 0, 20)], 0).unwrap();
+    assert_eq!(rig.log.end(), Offset(20), "larger than a leader would take");
     // Duplicate sequences, a gap to 3, an unknown producer: the leader decided long ago.
     let repeated = |base| Make { base, epoch: 0, producer: 9, sequence: 0, ..Make::default() }.build();
     let mut rig = Rig::new();
@@ -95,6 +96,7 @@ fn rep_25_what_a_follower_append_must_accept() {
     rig.follow(&[Make { base: 4, epoch: 0, producer: 9, sequence: 3, ..Make::default() }.build()], 0).unwrap();
     rig.follow(&[Make { base: 5, epoch: 0, producer: 77, sequence: 100, ..Make::default() }.build()], 0).unwrap();
     assert_eq!((rig.last_sequence(9), rig.last_sequence(77)), (Some(3), Some(100)));
+    assert_eq!(rig.log.end(), Offset(6));
 }
 
 #[test]

@@ -113,6 +113,17 @@ fn lead_20_a_log_that_knows_no_epoch_starts_at_its_watermark() {
     assert!(rig.nodes[1].cuts().is_empty());
 }
 
+/// LEAD-20, the partition is taken from the fetcher while it asks: an answer that tells it to cut comes too late.
+#[test]
+fn lead_20_an_answer_to_a_fetcher_that_let_go_cuts_nothing() {
+    let mut rig = follower(1, &[batch_at(0, 1, 1, 1), batch_at(1, 1, 1, 2)]);
+    let entry = FetchPartAnswer { diverging: diverging(1, 1), ..part(&rig) };
+    rig.metadata(&[1], &state(-1, 2, 2, &[0, 1], &[0]));
+    answer(&mut rig, entry, Vec::new());
+    assert_eq!(rig.nodes[1].end(), 2);
+    assert!(rig.nodes[1].cuts().is_empty());
+}
+
 /// REP-15
 #[test]
 fn rep_15_bad_partitions_wait_alone() {
@@ -155,7 +166,16 @@ fn rep_15_bad_partitions_wait_alone() {
     let next = last_fetch(&rig);
     assert_eq!(next.parts.iter().map(|p| p.partition.0).collect::<Vec<_>>(), [2]);
     assert_eq!(next.forgotten.len(), 2);
-    assert!(rig.nodes[1].fetchers.fetchers()[0].slots().filter(|s| s.state == FetchState::Delayed).count() == 2);
+    let delayed =
+        |rig: &Rig| rig.nodes[1].fetchers.fetchers()[0].slots().filter(|s| s.state == FetchState::Delayed).count();
+    assert_eq!(delayed(&rig), 2);
+    // Third pass: nothing for half of the backoff (`replica.fetch.backoff.ms`, 1 s), then the two are asked for again. The
+    // request that is out stays without an answer meanwhile.
+    rig.wire.clear();
+    rig.advance(500);
+    assert_eq!(delayed(&rig), 2);
+    rig.advance(500);
+    assert_eq!(delayed(&rig), 0);
 }
 
 /// REP-17
@@ -165,6 +185,8 @@ fn rep_17_a_fenced_partition_waits_for_metadata() {
     let entry = FetchPartAnswer { error: ErrorCode::FencedLeaderEpoch, ..part(&rig) };
     answer(&mut rig, entry, Vec::new());
     assert_eq!(rig.nodes[1].slot().state, FetchState::Failed);
+    rig.advance(5_000);
+    assert_eq!(rig.nodes[1].slot().state, FetchState::Failed, "time alone does not bring it back");
     rig.metadata(&[1], &state(0, 2, 2, &[0, 1], &[0]));
     assert_eq!(rig.nodes[1].slot().state, FetchState::Fetching);
     assert_eq!(rig.nodes[1].slot().leader_epoch, LeaderEpoch(2));

@@ -2,7 +2,7 @@
 
 use crate::guards::replication as guard;
 use crate::ids::{BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch};
-use crate::replica::testing::{state, Rig, P0};
+use crate::replica::testing::{batch_at, state, Rig, P0};
 use crate::replica::BrokerView;
 use crate::trace::Trace;
 use crate::wire::errors::ErrorCode;
@@ -279,4 +279,32 @@ fn positions_are_traced() {
         })
         .collect();
     assert_eq!(positions, [0, 2]);
+}
+
+/// BRK-17: with min ISR 3 of 3 the watermark waits for a silent follower, and stays where it is when that one has left.
+#[test]
+fn brk_17_below_min_isr_the_watermark_waits_even_after_the_shrink() {
+    let mut rig = lagging(3);
+    assert_eq!((rig.nodes[0].end(), rig.nodes[0].hw()), (2, 1));
+    for _ in 0..64 {
+        rig.advance(500);
+    }
+    check(&mut rig);
+    assert_eq!(rig.commit_isr(0, 1), 0b011);
+    assert_eq!(rig.nodes[0].hw(), 1, "two in sync of the three that are needed");
+}
+
+/// BRK-17: what a mirror leader copies is like a write with acks=1: it waits for no ISR; the watermark does.
+#[test]
+fn brk_17_a_mirror_append_does_not_wait_for_the_isr() {
+    let mut rig = Rig::new(3, 2);
+    rig.policy(|policy| {
+        policy.mirrored = true;
+        policy.read_only = true;
+    });
+    rig.metadata(&[0], &state(0, 20, 0, &[0, 1, 2], &[0]));
+    let now = rig.now;
+    let batches = [batch_at(0, 2, 5, 1)];
+    rig.nodes[0].with(|r, _, cx| r.append_mirrored(now, P0, &batches, cx)).unwrap();
+    assert_eq!((rig.nodes[0].end(), rig.nodes[0].hw(), rig.nodes[0].epochs()), (2, 0, vec![(5, 0)]));
 }

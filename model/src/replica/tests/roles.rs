@@ -1,7 +1,7 @@
 //! What metadata makes of a replica.
 
 use crate::guards::replication as guard;
-use crate::ids::{LeaderEpoch, Offset, PartitionEpoch};
+use crate::ids::{BrokerId, LeaderEpoch, Offset, PartitionEpoch};
 use crate::replica::testing::{state, Rig, P0};
 use crate::replica::Role;
 
@@ -19,6 +19,12 @@ fn lead_23_older_metadata_is_ignored_and_the_same_epoch_keeps_state() {
     rig.metadata(&[0], &state(1, 1, 4, &[0, 1], &[1]));
     let replica = rig.nodes[0].replicas.get(P0).unwrap();
     assert_eq!((replica.role(), replica.partition_epoch()), (Role::Leader, PartitionEpoch(5)));
+    // The same at the follower: it goes on with the leader that it has.
+    let held = format!("{:?}", rig.nodes[1].slot());
+    rig.metadata(&[1], &state(1, 1, 4, &[0, 1], &[1]));
+    let replica = rig.nodes[1].replicas.get(P0).unwrap();
+    assert_eq!((replica.role(), replica.partition_epoch()), (Role::Follower(BrokerId(0)), PartitionEpoch(5)));
+    assert_eq!(format!("{:?}", rig.nodes[1].slot()), held);
     // The same leader epoch, once with the same and once with a newer partition epoch.
     for partition_epoch in [5, 6] {
         rig.metadata(&[0], &state(0, 2, partition_epoch, &[0, 1], &[0, 1]));
@@ -84,7 +90,7 @@ fn leader_and_follower_swap() {
     rig.produce(1, 1, 2, -1);
     rig.settle();
     assert_eq!((rig.nodes[0].end(), rig.nodes[1].hw()), (2, 2));
-    assert_eq!(rig.nodes[0].replicas.get(P0).unwrap().role(), Role::Follower(crate::ids::BrokerId(1)));
+    assert_eq!(rig.nodes[0].replicas.get(P0).unwrap().role(), Role::Follower(BrokerId(1)));
     assert_eq!(rig.done.len(), 1);
 }
 

@@ -165,8 +165,26 @@ fn r11_a_diverging_fetch_moves_no_position() {
 /// LEAD-22: epoch absent, current, lower, higher, on every read path, at leader and follower.
 #[test]
 fn lead_22_epoch_checks_on_every_read_path() {
+    check_every_read_path(Rig::new(2, 1));
+}
+
+/// LEAD-22, extension: a mirror leader checks against its own leader epoch, not against those of its batches.
+#[test]
+fn lead_22_a_mirror_leader_checks_its_local_epoch() {
     let mut rig = Rig::new(2, 1);
-    rig.metadata(&[0, 1], &state(0, 5, 0, &[0, 1], &[0]));
+    rig.policy(|policy| {
+        policy.mirrored = true;
+        policy.read_only = true;
+    });
+    rig.metadata(&[0, 1], &state(0, 4, 0, &[0, 1], &[0]));
+    let (now, copied) = (rig.now, [batch_at(0, 1, 2, 1)]);
+    rig.nodes[0].with(|r, _, cx| r.append_mirrored(now, P0, &copied, cx)).unwrap();
+    check_every_read_path(rig);
+}
+
+/// Leader 0 and follower 1 in epoch 5.
+fn check_every_read_path(mut rig: Rig) {
+    rig.metadata(&[0, 1], &state(0, 5, 1, &[0, 1], &[0]));
     let cases = [
         (-1, ErrorCode::None),
         (5, ErrorCode::None),
@@ -211,6 +229,26 @@ fn lead_12_epoch_ends_over_restarts() {
             EpochQuestion { partition: P0, current_leader_epoch: LeaderEpoch::NONE, epoch: LeaderEpoch(epoch) };
         let answer = rig.nodes[0].with(|r, _, cx| r.epoch_end(&question, cx));
         assert_eq!((answer.end.epoch.0, answer.end.end.0), expected, "{epoch}");
+    }
+    // Who does not lead does not answer.
+    rig.metadata(&[1], &state(0, 4, 4, &[0, 1], &[0]));
+    let question = EpochQuestion { partition: P0, current_leader_epoch: LeaderEpoch::NONE, epoch: LeaderEpoch(0) };
+    let answer = rig.nodes[1].with(|r, _, cx| r.epoch_end(&question, cx));
+    assert_eq!((answer.error, answer.end.end), (ErrorCode::NotLeaderOrFollower, Offset::UNKNOWN));
+}
+
+/// LEAD-12: what a leader appends after a bounce carries its new epoch.
+#[test]
+fn lead_12_batches_carry_the_epoch_they_were_written_in() {
+    let mut rig = Rig::new(2, 1);
+    for (epoch, tag) in [(0, 1), (1, 2)] {
+        rig.metadata(&[0, 1], &state(epoch, epoch, epoch, &[0, 1], &[0, 1]));
+        rig.settle();
+        rig.produce(epoch as usize, 1, tag, 1);
+        rig.settle();
+    }
+    for node in &rig.nodes {
+        assert_eq!(crate::replica::testing::epochs_of(&node.bytes()), [0, 1]);
     }
 }
 

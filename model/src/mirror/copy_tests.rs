@@ -1,0 +1,102 @@
+//! What a fetcher makes of answers of the source.
+
+use crate::ids::{LeaderEpoch, MirrorIx, Offset, PartitionIx, TopicIx};
+use crate::metadata::records::Record;
+use crate::mirror::fetcher::FailCause;
+use crate::mirror::testing::Rig;
+use crate::ports::{CloseReason, Input};
+use crate::replica::testing::batch_at;
+use crate::states::{DesiredState, MirrorState};
+use crate::trace::Trace;
+use crate::wire::errors::ErrorCode;
+use crate::wire::messages::{Body, EpochAnswer, EpochEnd, OffsetForLeaderEpochResponse};
+
+const P: PartitionIx = PartitionIx(0);
+
+/// LEAD-07. An old source raises the leader epoch when a follower dies, and goes on answering fetches in the old epoch with
+/// batches of the new one. The batch is refused, the source is looked at again, and the next fetch names the new epoch.
+#[test]
+fn lead_07_a_batch_newer_than_the_source_metadata_is_refused_once() {
+    let mut rig = Rig::new();
+    rig.fetching(0, "t", 20);
+    rig.fetched(1, &[batch_at(0, 1, 0, 1)]);
+    assert_eq!((rig.state(0), rig.end()), ((MirrorState::Mirroring, 0), 1));
+    rig.fetched(2, &[batch_at(1, 1, 1, 2)]);
+    assert_eq!((rig.state(0), rig.end()), ((MirrorState::Failed, 1), 1));
+    assert_eq!(rig.manager.part(P).unwrap().cause, Some(FailCause::SourceMetadataStale));
+    // The refusal asked for a look at once; it tells the new epoch, and the retry fetches with it.
+    rig.source_epoch = 1;
+    assert_eq!(*rig.answer(&[(0, "t")]), ["t".into()]);
+    rig.pass(3);
+    assert_eq!(rig.state(0), (MirrorState::Mirroring, 1));
+    let (conn, _) = *rig.connects.last().unwrap();
+    rig.opened(conn);
+    let Body::OffsetForLeaderEpochRequest(asked) = &rig.last().1.body else { panic!("{:?}", rig.last()) };
+    assert_eq!(asked.parts[0].current_leader_epoch, LeaderEpoch(1));
+    let (conn, message) = rig.sent.pop().unwrap();
+    rig.reply(conn, message.correlation, epoch_ends(&[(P, 0, 1)]).into());
+    rig.fetched(2, &[batch_at(1, 1, 1, 2)]);
+    assert_eq!((rig.state(0), rig.end()), ((MirrorState::Mirroring, 0), 2));
+    let failures = |t: &&Trace| matches!(t, Trace::MirrorStateChanged { to: MirrorState::Failed, .. });
+    assert_eq!(rig.trace.iter().filter(failures).count(), 1, "refused once, not again and again");
+}
+
+fn epoch_ends(ends: &[(PartitionIx, i32, i64)]) -> OffsetForLeaderEpochResponse {
+    let part = |&(partition, epoch, end): &(PartitionIx, i32, i64)| EpochAnswer {
+        partition,
+        error: ErrorCode::None,
+        end: EpochEnd { epoch: LeaderEpoch(epoch), end: Offset(end) },
+    };
+    OffsetForLeaderEpochResponse { parts: ends.iter().map(part).collect() }
+}
+
+/// A partition that asks where its epochs end at the source: it copied one batch of epoch 0 and starts anew.
+fn asking() -> Rig {
+    let mut rig = Rig::new();
+    rig.fetching(0, "t", 20);
+    rig.fetched(2, &[batch_at(0, 1, 0, 1), batch_at(1, 1, 0, 2)]);
+    let (conn, _) = *rig.connects.last().unwrap();
+    let lost = Input::Closed { conn, why: CloseReason::Reset };
+    rig.with(|manager, _, cx, now| manager.on_input(now, lost, cx));
+    assert_eq!(rig.state(0), (MirrorState::Failed, 1));
+    rig.pass(3);
+    rig.opened(rig.connects.last().unwrap().0);
+    assert!(matches!(rig.last().1.body, Body::OffsetForLeaderEpochRequest(_)), "{:?}", rig.last());
+    rig
+}
+
+/// REP-22
+#[test]
+fn rep_22_an_answer_about_a_partition_that_was_not_asked_for_changes_nothing() {
+    for ends in [&[(P, 0, 1), (PartitionIx(1), 0, 0)][..], &[(PartitionIx(1), 0, 1)][..], &[][..]] {
+        let mut rig = asking();
+        let (conn, message) = rig.sent.pop().unwrap();
+        rig.reply(conn, message.correlation, epoch_ends(ends).into());
+        assert_eq!((rig.state(0).0, rig.end()), (MirrorState::Failed, 2), "{ends:?}");
+        assert_eq!(rig.manager.part(P).unwrap().cause, Some(FailCause::SourceMetadataStale));
+        assert!(!rig.trace.iter().any(|t| matches!(t, Trace::Truncated { .. })), "{ends:?}");
+    }
+    // The answer to the question is taken: nothing to cut, so that the fetch follows.
+    let mut rig = asking();
+    let (conn, message) = rig.sent.pop().unwrap();
+    rig.reply(conn, message.correlation, epoch_ends(&[(P, 0, 2)]).into());
+    assert_eq!((rig.state(0).0, rig.end()), (MirrorState::Mirroring, 2));
+    assert!(matches!(rig.last().1.body, Body::FetchRequest(_)));
+}
+
+/// REP-23: the lag is known from an answer without data, and gone with the partition.
+#[test]
+fn rep_23_lag_of_an_answer_without_records() {
+    let mut rig = Rig::new();
+    rig.fetching(0, "t", 20);
+    let lag = |rig: &Rig| rig.manager.part(P).map(|part| rig.manager.lag(part, &rig.replicas));
+    assert_eq!(lag(&rig), Some(None), "unknown before the first answer (decision 19)");
+    rig.fetched(7, &[]);
+    assert_eq!((lag(&rig), rig.end()), (Some(Some(7)), 0));
+    rig.fetched(7, &[batch_at(0, 3, 0, 1)]);
+    assert_eq!((lag(&rig), rig.manager.busy_fetchers()), (Some(Some(4)), 1));
+    let (topic, mirror) = (TopicIx(0), Some(MirrorIx(0)));
+    rig.metadata(&[Record::MirrorTopicStateChange { topic, mirror, desired: DesiredState::Stopped }]);
+    assert_eq!((lag(&rig), rig.manager.source_high_watermark(P)), (None, None));
+    assert_eq!((rig.manager.iter().count(), rig.manager.busy_fetchers()), (0, 0));
+}

@@ -1,0 +1,243 @@
+//! A bench for the mirror room: a manager of a broker that leads everything, over a source that the test plays.
+
+use crate::guards::Guards;
+use crate::ids::{
+    BrokerId, ConnId, LeaderEpoch, MetadataOffset, MirrorIx, Nanos, NodeId, Now, Offset, PartitionEpoch, PartitionIx,
+    TopicId, TopicIx,
+};
+use crate::log::LogPolicy;
+use crate::metadata::configs::BrokerConfig;
+use crate::metadata::delta::MetadataDelta;
+use crate::metadata::image::MetadataImage;
+use crate::metadata::records::{PartitionState, Record};
+use crate::mirror::manager::TIMER_MANAGER;
+use crate::mirror::{MirrorManager, MirrorTask};
+use crate::ports::{Cx, Effect, Entropy, Input, Outbox, Timer};
+use crate::replica::channel::ControllerChannel;
+use crate::replica::{PartitionSpec, Replicas, TopicPolicy};
+use crate::states::{DesiredState, MirrorState};
+use crate::testing::MemDisk;
+use crate::trace::Trace;
+use crate::wire::errors::ErrorCode;
+use crate::wire::messages::{
+    Body, ConfigResource, FetchPartAnswer, FetchResponse, Message, MetadataResponse, PartitionMetadata, TopicMetadata,
+};
+use bytes::Bytes;
+use std::sync::Arc;
+
+pub const ME: BrokerId = BrokerId(1);
+/// The only broker of the source.
+pub const SOURCE: NodeId = NodeId(4);
+
+fn registration(epoch: i32) -> PartitionState {
+    PartitionState {
+        replicas: [ME].into_iter().collect(),
+        isr: [ME].into_iter().collect(),
+        elr: Default::default(),
+        last_known_elr: Default::default(),
+        leader: ME,
+        leader_epoch: LeaderEpoch(epoch),
+        partition_epoch: PartitionEpoch(0),
+        recovering: false,
+    }
+}
+
+/// A manager of a broker that leads everything; every wake runs at once.
+pub struct Rig {
+    pub manager: MirrorManager,
+    pub image: MetadataImage,
+    pub replicas: Replicas,
+    pub controller: ControllerChannel,
+    pub disk: MemDisk,
+    pub guards: Guards,
+    pub connects: Vec<(ConnId, NodeId)>,
+    pub sent: Vec<(ConnId, Message)>,
+    /// What was traced.
+    pub trace: Vec<Trace>,
+    /// Every partition's leader epoch in the source's answers.
+    pub source_epoch: i32,
+    pub now: Now,
+    next_conn: u64,
+}
+
+impl Rig {
+    pub fn new() -> Self {
+        let mut rig = Self {
+            manager: MirrorManager::new(ME, &BrokerConfig::default()),
+            image: MetadataImage::default(),
+            replicas: Replicas::new(ME, Nanos::from_secs(30)),
+            controller: ControllerChannel::new(vec![NodeId(100)], Timer(1), Nanos::from_secs(30)),
+            disk: MemDisk::new(),
+            guards: Guards::default(),
+            connects: Vec::new(),
+            sent: Vec::new(),
+            trace: Vec::new(),
+            source_epoch: 0,
+            now: Now { mono: Nanos::from_secs(1), wall_ms: 1_000 },
+            next_conn: 1,
+        };
+        let servers = Record::Config {
+            resource: ConfigResource::ClusterMirror("m".into()),
+            key: "bootstrap.servers".into(),
+            value: Some("4".into()),
+        };
+        rig.metadata(&[Record::Mirror { mirror: MirrorIx(0), name: "m".into() }, servers]);
+        rig
+    }
+
+    /// Lets something happen, and everything that it wakes.
+    pub fn with(&mut self, call: impl FnOnce(&mut MirrorManager, &mut MirrorTask<'_>, &mut Cx<'_>, Now)) {
+        let mut out = Outbox::default();
+        let Self { manager, image, replicas, controller, disk, guards, next_conn, now, .. } = self;
+        let mut task = MirrorTask { image, replicas, controller };
+        let entropy = Entropy(1);
+        let mut cx = Cx { node: NodeId(1), disk, guards, out: &mut out, entropy, next_conn };
+        call(manager, &mut task, &mut cx, *now);
+        self.take(out);
+    }
+
+    fn take(&mut self, out: Outbox) {
+        self.trace.extend(out.trace.iter().map(|event| event.trace));
+        for effect in out.effects {
+            match effect {
+                Effect::Wake(lane) => self.with(|manager, task, cx, now| manager.run(now, lane, task, cx)),
+                Effect::Connect { conn, to } => self.connects.push((conn, to)),
+                Effect::Send { conn, message } => self.sent.push((conn, message)),
+                _ => {}
+            }
+        }
+    }
+
+    pub fn metadata(&mut self, records: &[Record]) {
+        let mut delta = MetadataDelta::default();
+        for record in records {
+            let MetadataOffset(end) = self.image.end();
+            self.image.apply(end, record, &mut delta);
+        }
+        self.with(|manager, task, cx, now| {
+            for ix in delta.partitions.iter().copied() {
+                let entry = task.image.partition(ix).expect("just created");
+                let (topic, number) = (entry.topic, entry.number);
+                let policy = TopicPolicy { log: LogPolicy::default(), min_isr: 1, mirrored: true, read_only: true };
+                task.replicas.set_topic(topic, Some(Arc::new(policy)));
+                let topic_id = task.image.topic(topic).expect("its topic").id;
+                let spec = PartitionSpec { partition: ix, topic, topic_id, number, state: &entry.state };
+                task.replicas.apply(&spec, None, now, cx).expect("a log");
+            }
+            manager.on_metadata(now, &delta, task, cx);
+        });
+    }
+
+    /// A topic of one partition, with the topic's index for all its ids.
+    pub fn mirrored_topic(&mut self, n: u32, name: &str) {
+        self.mirrored_topic_in(n, name, 0);
+    }
+
+    /// The same, led here in this epoch.
+    pub fn mirrored_topic_in(&mut self, n: u32, name: &str, epoch: i32) {
+        let topic = TopicIx(n);
+        self.metadata(&[
+            Record::Topic { topic, id: TopicId(u128::from(n)), name: name.into() },
+            Record::Partition { partition: PartitionIx(n), topic, number: 0, state: registration(epoch) },
+            Record::MirrorTopicStateChange { topic, mirror: Some(MirrorIx(0)), desired: DesiredState::Mirroring },
+        ]);
+    }
+
+    pub fn opened(&mut self, conn: ConnId) {
+        let input = Input::Opened { conn, peer: SOURCE, inbound: false };
+        self.with(|manager, _, cx, now| manager.on_input(now, input, cx));
+    }
+
+    /// The names in the last question, which is answered with what the source has of these topics.
+    pub fn answer(&mut self, known: &[(u32, &str)]) -> Vec<Arc<str>> {
+        let is_question = |(_, m): &(ConnId, Message)| matches!(m.body, Body::MetadataRequest(_));
+        let at = self.sent.iter().rposition(is_question).expect("a question");
+        let (conn, message) = self.sent.remove(at);
+        let Body::MetadataRequest(question) = message.body else { unreachable!("looked at") };
+        let names = question.topics.expect("by name");
+        let leader_epoch = LeaderEpoch(self.source_epoch);
+        let topic = |name: &Arc<str>| {
+            let id = known.iter().find(|(_, n)| *n == &**name).map(|(n, _)| *n)?;
+            let partition = PartitionMetadata {
+                number: 0,
+                partition: PartitionIx(id),
+                leader: BrokerId(9),
+                leader_epoch,
+                replicas: Default::default(),
+                isr: Default::default(),
+            };
+            let id = TopicId(u128::from(id));
+            Some(TopicMetadata { error: ErrorCode::None, name: name.clone(), id, partitions: vec![partition] })
+        };
+        let answer = MetadataResponse {
+            cluster_id: "source".into(),
+            brokers: vec![(BrokerId(9), SOURCE)],
+            topics: names.iter().filter_map(topic).collect(),
+        };
+        self.reply(conn, message.correlation, answer.into());
+        names
+    }
+
+    /// An answer arrives.
+    pub fn reply(&mut self, conn: ConnId, correlation: u32, body: Body) {
+        let input = Input::Message { conn, message: Message { correlation, body } };
+        self.with(|manager, _, cx, now| manager.on_input(now, input, cx));
+    }
+
+    /// Time passes, and every timer of the room is due.
+    pub fn pass(&mut self, seconds: u64) {
+        self.now.mono = self.now.mono + Nanos::from_secs(seconds);
+        for nth in 0..=self.manager.fetchers.len() as u64 {
+            let timer = Timer(TIMER_MANAGER.0 + nth);
+            self.with(|manager, _, cx, now| manager.on_input(now, Input::Timer(timer), cx));
+        }
+    }
+
+    /// Topic `n` is mirrored by a fetcher whose connection stands; its first request is out.
+    pub fn fetching(&mut self, n: u32, name: &str, epoch: i32) {
+        self.mirrored_topic_in(n, name, epoch);
+        self.opened(self.connects[0].0);
+        self.answer(&[(n, name)]);
+        let (conn, to) = *self.connects.last().expect("a fetcher's connection");
+        assert_eq!(to, SOURCE);
+        self.opened(conn);
+    }
+
+    /// The last request that was sent.
+    pub fn last(&self) -> &(ConnId, Message) {
+        self.sent.last().expect("a request")
+    }
+
+    /// Answers the fetch that was sent last: batches of partition 0, under this high watermark.
+    pub fn fetched(&mut self, high_watermark: i64, batches: &[Bytes]) {
+        let (conn, message) = self.sent.pop().expect("a request");
+        let Body::FetchRequest(asked) = message.body else { panic!("{message:?}") };
+        let part = FetchPartAnswer {
+            slot: 0,
+            partition: PartitionIx(0),
+            error: ErrorCode::None,
+            high_watermark: Offset(high_watermark),
+            last_stable: Offset(high_watermark),
+            log_start: Offset(0),
+            diverging: None,
+            current_leader: None,
+            mirror_leader_epoch: LeaderEpoch::NONE,
+            first_batch: 0,
+            batch_count: batches.len() as u32,
+            aborted: None,
+        };
+        let session_id = asked.session_id.max(1);
+        let answer =
+            FetchResponse { session_id, parts: vec![part], batches: batches.to_vec(), ..FetchResponse::default() };
+        self.reply(conn, message.correlation, answer.into());
+    }
+
+    /// The end of the local log of partition 0.
+    pub fn end(&self) -> i64 {
+        self.replicas.log(PartitionIx(0)).expect("a log").end().0
+    }
+
+    pub fn state(&self, n: u32) -> (MirrorState, i16) {
+        self.manager.part(PartitionIx(n)).map(|p| (p.state, p.attempt)).expect("a mirrored partition")
+    }
+}
