@@ -2,17 +2,22 @@
 //! byte for byte.
 //!
 //! Read in this order: [`epochs`] (the rules), [`source`] (what is known of the source), [`link`] and [`fetcher`] (one
-//! connection, one session), [`copy`] (what a fetcher does with an answer), [`manager`] (states), [`sync`] (looking at the
-//! source now and then), [`retry`].
+//! connection, one session), [`copy`] (what a fetcher does with an answer), [`manager`] (what a broker keeps of its
+//! partitions), `membership` (which they are), `transitions` (their states), `placement` (their fetchers), `bumps` (their
+//! leader epochs), [`sync`] (looking at the source now and then), [`retry`].
 
+mod bumps;
 pub mod copy;
 pub mod epochs;
 pub mod fetcher;
 pub mod link;
 pub mod manager;
+mod membership;
+mod placement;
 pub mod retry;
 pub mod source;
 pub mod sync;
+mod transitions;
 
 #[cfg(test)]
 mod testing;

@@ -1,0 +1,164 @@
+//! Which partitions this broker mirrors: what metadata says of them, taken over partition by partition (spec 1.1, 2.3).
+
+use crate::guards::mirror as guard;
+use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx, TopicIx};
+use crate::metadata::delta::MetadataDelta;
+use crate::metadata::image::MetadataImage;
+use crate::mirror::manager::{ManagerTask, MirrorManager, MirrorTask, Part, LANE_MANAGER};
+use crate::mirror::sync::Source;
+use crate::ports::Cx;
+use crate::states::{DesiredState, MirrorState};
+
+/// No part.
+const NONE: u32 = u32::MAX;
+
+impl MirrorManager {
+    /// Looks again at everything in a delta. The replicas have applied it already: old fetchers of led partitions are stale
+    /// (spec 1.1, A.4.2).
+    pub fn on_metadata(&mut self, now: Now, delta: &MetadataDelta, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+        for (_, topic) in &delta.topics_removed {
+            topic.partitions.iter().for_each(|p| self.forget(*p, cx));
+            self.sources.values_mut().for_each(|s| s.drop_topic(&topic.name, topic.id));
+        }
+        for topic in delta.mirror_topics.iter() {
+            self.note_membership(now, task.image, *topic, cx);
+        }
+        for partition in delta.partitions.iter() {
+            self.look_at(now, *partition, task, cx);
+        }
+        for topic in delta.mirror_topics.iter() {
+            if let Some(topic) = task.image.topic(*topic) {
+                for partition in &topic.partitions {
+                    self.look_at(now, *partition, task, cx);
+                }
+            }
+        }
+        self.arm(cx);
+    }
+
+    pub(super) fn note_membership(&mut self, now: Now, image: &MetadataImage, topic: TopicIx, cx: &mut Cx<'_>) {
+        let Some(entry) = image.topic(topic) else { return };
+        for (mirror, source) in &mut self.sources {
+            if image.mirror_of(topic).is_none_or(|(m, _)| m != *mirror) {
+                source.wanted.remove(&entry.name);
+            }
+        }
+        let Some((mirror, _)) = image.mirror_of(topic) else { return };
+        let Some(entry_mirror) = image.mirror(mirror) else { return };
+        let interval = self.settings.refresh;
+        let source = self
+            .sources
+            .entry(mirror)
+            .or_insert_with(|| Source::new(&entry_mirror.config, &entry_mirror.source_nodes, interval, now));
+        source.wanted.insert(entry.name.clone(), entry.id);
+        cx.wake(LANE_MANAGER);
+        self.tasks.push_back(ManagerTask::Tick);
+    }
+
+    /// Brings one partition in line with the image: ours to mirror, or not.
+    pub(super) fn look_at(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+        let image = task.image;
+        let wanted = image.partition(partition).and_then(|entry| {
+            let (mirror, desired) = image.mirror_of(entry.topic)?;
+            let leads = cx.guards.admits(guard::MirrorLeaderOnly, entry.state.leader == self.me);
+            (leads && desired == DesiredState::Mirroring).then_some((mirror, entry.topic, entry.number))
+        });
+        let term = task.replicas.leads(partition);
+        let (Some((mirror, topic, number)), Some(epoch)) = (wanted, term) else {
+            if !cx.guards.is_on(guard::MirrorLeaderOnly) && wanted.is_some() {
+                return; // the mutant keeps its old fetcher
+            }
+            return self.forget(partition, cx);
+        };
+        match self.part(partition).map(|p| (p.leader_epoch, p.mirror)) {
+            Some((held, held_mirror)) if held == epoch && held_mirror == mirror => {}
+            Some((_, held_mirror)) if held_mirror == mirror => self.on_new_term(now, partition, epoch, task, cx),
+            _ => {
+                self.forget(partition, cx);
+                let Some(topic_id) = image.topic(topic).map(|t| t.id) else { return };
+                self.insert(Part {
+                    partition,
+                    topic,
+                    topic_id,
+                    number,
+                    mirror,
+                    state: MirrorState::Unknown,
+                    previous: MirrorState::Unknown,
+                    attempt: 0,
+                    cause: None,
+                    leader_epoch: epoch,
+                    place: None,
+                    source_hw: Offset::UNKNOWN,
+                    answered_at: Nanos::ZERO,
+                    bump_min: None,
+                    wait_until: None,
+                    retry_at: None,
+                    diverged_at: None,
+                    gaps: Vec::new(),
+                });
+                self.enter(now, partition, MirrorState::LogAlignment, task, cx);
+            }
+        }
+    }
+
+    /// The same broker leads in another epoch: a bump, or an election that came back. Side effects run again (spec 2.3 rule 6).
+    pub(super) fn on_new_term(
+        &mut self,
+        now: Now,
+        partition: PartitionIx,
+        epoch: LeaderEpoch,
+        task: &mut MirrorTask<'_>,
+        cx: &mut Cx<'_>,
+    ) {
+        self.stop_fetching(partition, cx);
+        let Some(part) = self.part_mut(partition) else { return };
+        part.leader_epoch = epoch;
+        let bumped = part.bump_min.is_none_or(|min| epoch > min);
+        let state = part.state;
+        if bumped {
+            part.bump_min = None;
+        }
+        match state {
+            MirrorState::EpochFencing => {
+                let min = self.part(partition).and_then(|p| p.bump_min);
+                if cx.guards.admits(guard::BumpWaitsForImage, min.is_none()) {
+                    self.enter(now, partition, MirrorState::Mirroring, task, cx);
+                }
+            }
+            MirrorState::Mirroring | MirrorState::LogAlignment | MirrorState::UleRecovery => {
+                self.enter(now, partition, state, task, cx);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn insert(&mut self, part: Part) {
+        let ix = part.partition.0 as usize;
+        if self.index.len() <= ix {
+            self.index.resize(ix + 1, NONE);
+        }
+        self.index[ix] = match self.free.pop() {
+            Some(at) => {
+                self.parts[at as usize] = Some(part);
+                at
+            }
+            None => self.parts.push(Some(part)) as u32,
+        };
+    }
+
+    /// This broker does not mirror the partition any more.
+    pub(super) fn forget(&mut self, partition: PartitionIx, cx: &mut Cx<'_>) {
+        if self.part(partition).is_none() {
+            return;
+        }
+        self.stop_fetching(partition, cx);
+        self.clear_timers(partition);
+        let at = std::mem::replace(&mut self.index[partition.0 as usize], NONE);
+        if let Some(part) = self.parts[at as usize].take() {
+            if let Some(source) = self.sources.get_mut(&part.mirror) {
+                source.stop_awaiting(partition);
+            }
+        }
+        self.free.push(at);
+    }
+}

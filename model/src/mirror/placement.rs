@@ -1,0 +1,100 @@
+//! Which fetcher copies a partition: found or made when the partition starts, left when it stops (spec 4.1).
+
+use crate::ids::{Nanos, Now, Offset, PartitionIx};
+use crate::mirror::fetcher::{fetcher_number, java_hash, FailCause, FetchLimits, Fetcher, FetcherKey, Position, Task};
+use crate::mirror::manager::{MirrorManager, MirrorTask, LANE_MANAGER};
+use crate::mirror::source::NoLeader;
+use crate::ports::{Cx, Lane};
+use crate::trace::Trace;
+
+impl MirrorManager {
+    pub(super) fn start_fetching(
+        &mut self,
+        now: Now,
+        partition: PartitionIx,
+        task: &mut MirrorTask<'_>,
+        cx: &mut Cx<'_>,
+    ) {
+        let Some(part) = self.part(partition) else { return };
+        let (topic, topic_id, number, mirror) = (part.topic, part.topic_id, part.number, part.mirror);
+        let Some(source) = self.sources.get(&mirror) else { return };
+        let (node, known) = match source.cluster.leader(topic_id, number) {
+            Ok(found) => found,
+            Err(why) => {
+                let cause = if why == NoLeader::TopicMissing {
+                    FailCause::SourceTopicMissing
+                } else {
+                    FailCause::SourceLeaderUnknown
+                };
+                return self.fail(now, partition, cause, task, cx);
+            }
+        };
+        let (Some(entry), Some(mirror_entry)) = (task.image.topic(topic), task.image.mirror(mirror)) else { return };
+        let Some(log) = task.replicas.log(partition) else { return };
+        let position = Position {
+            partition,
+            topic,
+            source_partition: known.partition,
+            offset: log.end(),
+            source_epoch: known.epoch,
+            last_epoch: log.latest_epoch(),
+        };
+        let config = &mirror_entry.config;
+        let key = FetcherKey {
+            mirror,
+            source: node,
+            number: fetcher_number(java_hash(&entry.name), number, self.settings.fetchers),
+        };
+        let limits = FetchLimits {
+            max_wait: Nanos::from_millis(u64::from(config.fetch_wait_max_ms)),
+            min_bytes: config.fetch_min_bytes,
+            max_bytes: config.fetch_response_max_bytes,
+            partition_max_bytes: config.fetch_max_bytes,
+            backoff: Nanos::from_millis(config.fetch_backoff_ms),
+            timeout: Nanos::from_millis(config.socket_timeout_ms),
+        };
+        let fetcher = self.fetcher_for(key, limits);
+        let slot = self.fetchers[fetcher as usize].add(position);
+        cx.trace(Trace::MirrorFetcherAdded {
+            partition,
+            source: node,
+            offset: position.offset,
+            epoch: position.source_epoch,
+        });
+        if let Some(part) = self.part_mut(partition) {
+            part.place = Some((fetcher, slot));
+        }
+        self.kick(fetcher, cx);
+    }
+
+    pub(super) fn fetcher_for(&mut self, key: FetcherKey, limits: FetchLimits) -> u32 {
+        if let Some(at) = self.by_key.get(&key) {
+            return *at;
+        }
+        let at = self.fetchers.len() as u32;
+        self.fetchers.push(Fetcher::new(key, Lane(LANE_MANAGER.0 + 1 + at as u16), limits));
+        self.by_key.insert(key, at);
+        at
+    }
+
+    /// Wakes a fetcher's lane once, however many partitions it was given.
+    pub(super) fn kick(&mut self, fetcher: u32, cx: &mut Cx<'_>) {
+        let fetcher = &mut self.fetchers[fetcher as usize];
+        if fetcher.tasks.back() != Some(&Task::Kick) {
+            fetcher.tasks.push_back(Task::Kick);
+            cx.wake(fetcher.lane);
+        }
+    }
+
+    pub(super) fn stop_fetching(&mut self, partition: PartitionIx, cx: &mut Cx<'_>) {
+        let Some((fetcher, slot)) = self.part_mut(partition).and_then(|p| p.place.take()) else { return };
+        let held = &mut self.fetchers[fetcher as usize];
+        let source = held.key.source;
+        if let (Some(old), Some(part)) = (held.remove(slot), self.part_mut(partition)) {
+            if old.source_hw >= Offset::ZERO {
+                (part.source_hw, part.answered_at) = (old.source_hw, old.answered_at);
+            }
+        }
+        cx.trace(Trace::MirrorFetcherRemoved { partition, source });
+    }
+}
