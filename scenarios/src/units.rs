@@ -168,27 +168,35 @@ fn write_exact(f: &mut fmt::Formatter<'_>, value: u64, table: &[(&'static str, u
     write!(f, "{} {name}", value / scale)
 }
 
-/// What every quantity has: serde as its text, and a JSON schema of that text.
-macro_rules! textual {
-    ($name:ident, $pattern:literal) => {
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+/// What is written as a text has: serde as that text, and its JSON schema.
+macro_rules! as_text {
+    ($name:ident, $schema:tt) => {
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
             }
         }
-        impl JsonSchema for $name {
-            fn schema_name() -> Cow<'static, str> {
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()
             }
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({
-                    "type": "string",
-                    "description": format!("{} with its unit, such as {}", <$name as Quantity>::WHAT, <$name as Quantity>::EXAMPLE),
-                    "pattern": $pattern,
-                    "examples": [<$name as Quantity>::EXAMPLE],
-                })
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
             }
         }
+    };
+}
+pub(crate) use as_text;
+
+/// What every quantity has.
+macro_rules! textual {
+    ($name:ident, $pattern:literal) => {
+        as_text!($name, {
+            "type": "string",
+            "description": format!("{} with its unit, such as {}", <$name as Quantity>::WHAT, <$name as Quantity>::EXAMPLE),
+            "pattern": $pattern,
+            "examples": [<$name as Quantity>::EXAMPLE],
+        });
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "{}({self})", stringify!($name))

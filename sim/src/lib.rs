@@ -3,7 +3,8 @@
 //! Read in this order: [`rng`] (every draw is a hash of where it is made), [`queue`] (what happens next), [`clock`] (what a
 //! node believes the time is), [`disk`] (what a node's disk holds, and what a crash leaves of it), [`net`] (what passes
 //! between nodes), [`node`] (a process and what outlives it), [`world`] (all of it, step by step), [`trace_hash`] (one number
-//! per history), [`pump`] (driven under madsim), [`face`] (shown to async tasks that look on).
+//! per history), [`pump`] (driven under madsim), [`face`] (shown to async tasks that look on). [`gallop`] searches
+//! logs from their end.
 
 #[cfg(not(madsim))]
 compile_error!(
@@ -15,6 +16,7 @@ compile_error!(
 pub mod clock;
 pub mod disk;
 pub mod face;
+pub mod gallop;
 pub mod net;
 pub mod node;
 pub mod pump;

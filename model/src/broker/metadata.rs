@@ -15,6 +15,7 @@ use crate::metadata::records::Record;
 use crate::mirror::MirrorTask;
 use crate::ports::{Cx, Effect, ExitReason};
 use crate::record::{split, BatchView};
+use crate::replica::quorum_link::QuorumLink;
 use crate::replica::{BrokerView, PartitionSpec, TopicPolicy};
 use crate::states::DesiredState;
 use crate::trace::Trace;
@@ -36,15 +37,8 @@ struct Download {
 #[derive(Clone, Debug)]
 pub struct Observer {
     me: BrokerId,
-    voters: Vec<NodeId>,
-    next_voter: usize,
-    leader: Option<NodeId>,
-    to: NodeId,
-    conn: Option<ConnId>,
-    connected: bool,
-    correlation: u32,
+    link: QuorumLink,
     in_flight: Option<(u32, Nanos)>,
-    retry_at: Nanos,
     timer_at: Option<Nanos>,
     pub(crate) timer_due: bool,
     pub(crate) inbox: VecDeque<Message>,
@@ -59,7 +53,6 @@ pub struct Observer {
     download: Option<Download>,
 }
 
-const BACKOFF: Nanos = Nanos::from_millis(100);
 /// How long a fetch without news waits at the leader (stock `controller.quorum.fetch.timeout.ms` / 4).
 const WAIT_MS: u32 = 500;
 /// When the leader is thought to be gone (`controller.quorum.fetch.timeout.ms`).
@@ -70,15 +63,8 @@ impl Observer {
     pub(crate) fn new(me: BrokerId, voters: Vec<NodeId>) -> Self {
         Self {
             me,
-            to: voters.first().copied().unwrap_or_default(),
-            voters,
-            next_voter: me.0.unsigned_abs() as usize,
-            leader: None,
-            conn: None,
-            connected: false,
-            correlation: 0,
+            link: QuorumLink::new(voters, me.0.unsigned_abs() as usize),
             in_flight: None,
-            retry_at: Nanos::ZERO,
             timer_at: None,
             timer_due: false,
             inbox: VecDeque::new(),
@@ -92,35 +78,28 @@ impl Observer {
     }
 
     pub(crate) fn owns(&self, conn: ConnId) -> bool {
-        self.conn == Some(conn)
+        self.link.owns(conn)
     }
 
     pub(crate) fn opened(&mut self, now: Now, cx: &mut Cx) {
-        self.connected = true;
+        self.link.on_opened();
         self.ask(now, cx);
     }
 
     pub(crate) fn closed(&mut self, now: Now, cx: &mut Cx) {
-        self.conn = None;
-        self.lost(now.mono);
+        self.link.on_closed(now.mono);
+        self.forget_question();
         self.ask(now, cx);
     }
 
     fn hang_up(&mut self, now: Nanos, cx: &mut Cx) {
-        if let Some(conn) = self.conn.take() {
-            cx.out.effects.push(Effect::Close { conn });
-        }
-        self.lost(now);
+        self.link.hang_up(now, cx);
+        self.forget_question();
     }
 
-    fn lost(&mut self, now: Nanos) {
-        if self.leader == Some(self.to) {
-            self.leader = None;
-        }
-        self.connected = false;
+    fn forget_question(&mut self) {
         self.in_flight = None;
         self.inbox.clear();
-        self.retry_at = now + BACKOFF;
     }
 
     /// Connects or sends what comes next, and arms the timer.
@@ -128,22 +107,14 @@ impl Observer {
         if self.in_flight.is_some_and(|(_, deadline)| now.mono >= deadline) {
             self.hang_up(now.mono, cx);
         }
-        if self.conn.is_none() && now.mono >= self.retry_at && !self.voters.is_empty() {
-            self.to = self.leader.unwrap_or_else(|| {
-                self.next_voter += 1;
-                self.voters[(self.next_voter - 1) % self.voters.len()]
-            });
-            self.conn = Some(cx.connect(self.to));
-        }
-        if let (Some(conn), true, true, true) =
-            (self.conn, self.connected, self.in_flight.is_none(), now.mono >= self.retry_at)
-        {
-            self.correlation = self.correlation.wrapping_add(1);
+        self.link.connect(now, cx);
+        let idle = self.in_flight.is_none() && now.mono >= self.link.retry_at();
+        if let Some(conn) = self.link.open().filter(|_| idle) {
             let patience = TIMEOUT + Nanos::from_millis(u64::from(WAIT_MS));
-            self.in_flight = Some((self.correlation, now.mono + patience));
-            cx.send(conn, Message { correlation: self.correlation, body: self.request() });
+            let request = self.request();
+            self.in_flight = Some((self.link.send(conn, request, cx), now.mono + patience));
         }
-        let at = self.in_flight.map_or(self.retry_at, |(_, deadline)| deadline);
+        let at = self.in_flight.map_or(self.link.retry_at(), |(_, deadline)| deadline);
         if at > now.mono && self.timer_at.is_none_or(|armed| armed > at || armed <= now.mono) {
             self.timer_at = Some(at);
             cx.set_timer(timer(kind::OBSERVER, 0), at);
@@ -178,14 +149,12 @@ impl Observer {
         }
         // A voter that does not lead may know who does, without an epoch.
         if answer.leader.is_some() && (answer.epoch >= self.epoch || answer.epoch == LeaderEpoch::NONE) {
-            self.leader = answer.leader;
+            self.link.set_leader(answer.leader);
         }
         if !answer.error.is_none() {
-            self.retry_at = now.mono + BACKOFF;
-            if self.leader.is_none_or(|leader| leader != self.to) {
-                let leader = self.leader;
+            self.link.back_off(now.mono);
+            if !self.link.is_to_leader() {
                 self.hang_up(now.mono, cx);
-                self.leader = leader;
             }
             return;
         }
@@ -256,7 +225,7 @@ impl Broker {
             }
         }
         self.publish(now, cx);
-        let leader = self.observer.leader;
+        let leader = self.observer.link.leader();
         for channel in &mut self.channels {
             channel.set_leader(leader, now, cx);
         }
@@ -280,7 +249,7 @@ impl Broker {
         let Some(download) = self.observer.download.as_mut() else { return };
         if !answer.error.is_none() || answer.position != download.bytes.len() as u64 {
             self.observer.download = None;
-            self.observer.retry_at = now.mono + BACKOFF;
+            self.observer.link.back_off(now.mono);
             return;
         }
         for piece in &answer.bytes {
@@ -294,7 +263,7 @@ impl Broker {
         let mut delta = MetadataDelta::default();
         for batch in split(&Bytes::from(download.bytes)) {
             if !batch.is_ok_and(|batch| apply_batch(&mut image, &mut delta, &batch, true)) {
-                self.observer.retry_at = now.mono + BACKOFF;
+                self.observer.link.back_off(now.mono);
                 return;
             }
         }

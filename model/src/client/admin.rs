@@ -5,7 +5,7 @@
 use crate::client::cluster::{Cluster, ClusterConfig, ClusterEvent};
 use crate::client::commands::{judge, Command, ItemResult, Need, Target};
 use crate::client::connections::ChannelStatus;
-use crate::client::door::{earlier, Alarm, Inbox};
+use crate::client::door::{earlier, Door};
 use crate::ids::{Nanos, NodeId, Now};
 use crate::ports::{Cx, Input, Lane};
 use crate::wire::errors::ErrorCode;
@@ -110,8 +110,7 @@ pub struct Admin {
     config: AdminConfig,
     own: Cluster<u32>,
     source: Option<Cluster<u32>>,
-    inbox: Inbox,
-    alarm: Alarm,
+    door: Door,
     queue: VecDeque<Order>,
     running: Option<Running>,
     tickets: u32,
@@ -124,41 +123,34 @@ impl Admin {
         let mut admin = Self {
             own: Cluster::new(config.cluster.clone(), cx),
             source: None,
-            inbox: Inbox::default(),
-            alarm: Alarm::default(),
+            door: Door::default(),
             queue: config.orders.iter().cloned().collect(),
             running: None,
             tickets: 0,
             outcomes: Vec::new(),
             config,
         };
-        admin.inbox.wake(cx);
+        admin.door.wake(cx);
         admin
     }
 
     /// Gives another order, behind those that wait.
     pub fn submit(&mut self, order: Order, cx: &mut Cx) {
         self.queue.push_back(order);
-        self.inbox.wake(cx);
+        self.door.wake(cx);
     }
 
     /// Files an input.
     pub fn accept(&mut self, _now: Now, input: Input, cx: &mut Cx) {
-        match input {
-            Input::Timer(timer) if !self.alarm.rings(timer) => {}
-            input => self.inbox.file(input, cx),
-        }
+        self.door.accept(input, cx);
     }
 
     /// One poll.
     pub fn run(&mut self, now: Now, _lane: Lane, cx: &mut Cx) {
-        self.inbox.begin();
-        let mut events = Vec::new();
-        while let Some(input) = self.inbox.take() {
+        let mut events = self.door.poll(|input| {
             let source = self.source.as_mut().filter(|s| is_of(s, &input));
-            let cluster = source.unwrap_or(&mut self.own);
-            events.extend(cluster.on_input(now, input, cx));
-        }
+            source.unwrap_or(&mut self.own).on_input(now, input, cx)
+        });
         self.own.poll(now, cx, &mut events);
         if let Some(source) = &mut self.source {
             source.poll(now, cx, &mut events);
@@ -398,7 +390,7 @@ impl Admin {
         if let Some(source) = &self.source {
             at = earlier(at, source.next_wakeup(now));
         }
-        self.alarm.want(at, now, cx);
+        self.door.want(at, now, cx);
     }
 
     // ------------------------------------------------------------------------------------------------------ read-only

@@ -2,7 +2,7 @@
 //! and when a leader is missing; through any broker that answers, the bootstrap list last (KIP-899).
 
 use crate::client::connections::{ChannelConfig, ChannelEvent, ChannelStatus, Channels};
-use crate::client::door::{backoff, earlier};
+use crate::client::door::{earlier, Backoff};
 use crate::client::metadata::{ClusterView, NO_TOPIC};
 use crate::ids::{BrokerId, ConnId, Nanos, NodeId, Now, PartitionIx};
 use crate::ports::{Cx, Input};
@@ -19,10 +19,9 @@ pub struct ClusterConfig {
     pub topics: Option<Vec<Arc<str>>>,
     /// `metadata.max.age.ms`.
     pub max_age: Nanos,
-    /// `retry.backoff.ms`: the least time between two refreshes, doubled while refreshes follow each other closely.
-    pub backoff_min: Nanos,
-    /// `retry.backoff.max.ms`.
-    pub backoff_max: Nanos,
+    /// `retry.backoff.ms` and `retry.backoff.max.ms`: the least time between two refreshes, doubled while refreshes follow
+    /// each other closely.
+    pub backoff: Backoff,
     /// Channels.
     pub channel: ChannelConfig,
 }
@@ -35,8 +34,7 @@ impl ClusterConfig {
             bootstrap,
             topics,
             max_age: Nanos::from_secs(300),
-            backoff_min: Nanos::from_millis(100),
-            backoff_max: Nanos::from_secs(1),
+            backoff: Backoff { first: Nanos::from_millis(100), max: Nanos::from_secs(1) },
             channel: ChannelConfig::default(),
         }
     }
@@ -258,10 +256,10 @@ impl<T> Cluster<T> {
 
     fn on_metadata(&mut self, now: Now, answer: MetadataResponse, cx: &mut Cx) -> ClusterEvent<T> {
         self.refresh.in_flight = false;
-        let close = self.refresh.answered.is_some_and(|at| now.mono.since(at) <= Nanos(2 * self.config.backoff_max.0));
+        let close = self.refresh.answered.is_some_and(|at| now.mono.since(at) <= Nanos(2 * self.config.backoff.max.0));
         self.refresh.streak = if close { (self.refresh.streak + 1).min(16) } else { 0 };
         self.refresh.answered = Some(now.mono);
-        let wait = backoff(self.config.backoff_min, self.config.backoff_max, self.refresh.streak);
+        let wait = self.config.backoff.after(self.refresh.streak);
         self.refresh.not_before = now.mono + wait;
         let mut changed = Vec::new();
         self.view.absorb(answer, cx.guards, &mut changed);
@@ -299,7 +297,7 @@ impl<T> Cluster<T> {
             self.refresh.whole = self.refresh.all || self.refresh.stale.is_empty();
             self.refresh.all = false;
             self.refresh.stale.clear();
-            self.refresh.not_before = now.mono + self.config.backoff_min;
+            self.refresh.not_before = now.mono + self.config.backoff.first;
         }
     }
 

@@ -4,7 +4,7 @@
 //! Behaviour follows Kafka's NetworkClient: a peer answers in order; the oldest request that times out closes the channel,
 //! and everything in flight fails with it, because nobody knows what became of it.
 
-use crate::client::door::{backoff, earlier};
+use crate::client::door::{earlier, Backoff};
 use crate::ids::{ConnId, Nanos, NodeId, Now};
 use crate::ports::{Cx, Effect, Input};
 use crate::wire::messages::{Body, Message};
@@ -13,10 +13,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// Times and limits of channels; names and defaults as in Kafka's client configs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChannelConfig {
-    /// `reconnect.backoff.ms`.
-    pub backoff_min: Nanos,
-    /// `reconnect.backoff.max.ms`.
-    pub backoff_max: Nanos,
+    /// `reconnect.backoff.ms` and `reconnect.backoff.max.ms`.
+    pub backoff: Backoff,
     /// `socket.connection.setup.timeout.ms`.
     pub connect_timeout: Nanos,
     /// `request.timeout.ms`.
@@ -28,8 +26,7 @@ pub struct ChannelConfig {
 impl Default for ChannelConfig {
     fn default() -> Self {
         Self {
-            backoff_min: Nanos::from_millis(50),
-            backoff_max: Nanos::from_secs(1),
+            backoff: Backoff { first: Nanos::from_millis(50), max: Nanos::from_secs(1) },
             connect_timeout: Nanos::from_secs(10),
             request_timeout: Nanos::from_secs(30),
             max_in_flight: 5,
@@ -253,7 +250,7 @@ impl<T> Channels<T> {
         if let Link::Open { conn } | Link::Opening { conn, .. } = peer.link {
             self.by_conn.remove(&conn);
         }
-        let plain = backoff(self.config.backoff_min, self.config.backoff_max, peer.failures);
+        let plain = self.config.backoff.after(peer.failures);
         // ±20 % so that clients cut off together do not come back together.
         let swing = plain.0 / 5;
         self.draws += 1;

@@ -3,7 +3,7 @@
 //! what it read. A group name serves for commits only; there is no membership.
 
 use crate::client::cluster::{Cluster, ClusterConfig, ClusterEvent};
-use crate::client::door::{earlier, Alarm, Inbox};
+use crate::client::door::{earlier, Door};
 use crate::client::sessions::{Session, NO_PLACE};
 use crate::guards::client;
 use crate::ids::{BrokerId, LeaderEpoch, Nanos, NodeId, Now, Offset, PartitionIx};
@@ -196,8 +196,7 @@ pub(super) struct Peer {
 pub struct Consumer {
     pub(super) config: ConsumerConfig,
     pub(super) cluster: Cluster<Asked>,
-    inbox: Inbox,
-    alarm: Alarm,
+    door: Door,
     pub(super) slots: Vec<Position>,
     topics: Vec<Vec<u32>>,
     index: BTreeMap<PartitionIx, u32>,
@@ -225,8 +224,7 @@ impl Consumer {
         let grouped = config.group.is_some();
         let mut consumer = Self {
             cluster: Cluster::new(config.cluster.clone(), cx),
-            inbox: Inbox::default(),
-            alarm: Alarm::default(),
+            door: Door::default(),
             slots: Vec::new(),
             topics: vec![Vec::new(); config.assignments.len()],
             index: BTreeMap::new(),
@@ -245,27 +243,20 @@ impl Consumer {
             wait: None,
             config,
         };
-        consumer.inbox.wake(cx);
+        consumer.door.wake(cx);
         consumer
     }
 
     /// Files an input.
     pub fn accept(&mut self, _now: Now, input: Input, cx: &mut Cx) {
-        match input {
-            Input::Timer(timer) if !self.alarm.rings(timer) => {}
-            input => self.inbox.file(input, cx),
-        }
+        self.door.accept(input, cx);
     }
 
     /// One poll: inputs, what is due, what can be asked.
     pub fn run(&mut self, now: Now, _lane: Lane, cx: &mut Cx) {
-        self.inbox.begin();
-        let mut events = Vec::new();
-        while let Some(input) = self.inbox.take() {
-            events.extend(self.cluster.on_input(now, input, cx));
-        }
+        let mut events = self.door.poll(|input| self.cluster.on_input(now, input, cx));
         if now.mono < self.config.start {
-            self.alarm.want(Some(self.config.start), now, cx);
+            self.door.want(Some(self.config.start), now, cx);
             return;
         }
         let stopped = self.is_stopped(now);
@@ -476,7 +467,7 @@ impl Consumer {
         }
         at = earlier(at, self.config.stop);
         at = earlier(at, self.cluster.next_wakeup(now));
-        self.alarm.want(at, now, cx);
+        self.door.want(at, now, cx);
     }
 
     // ------------------------------------------------------------------------------------------------------ read-only

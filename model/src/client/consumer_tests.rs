@@ -140,7 +140,7 @@ fn refresh(bench: &mut Bench<Consumer>, leaders: &[(i32, i32)]) {
     bench.metadata = metadata(leaders);
     bench.act(|c, _, cx| {
         c.cluster.want_refresh();
-        c.inbox.wake(cx);
+        c.door.wake(cx);
     });
     bench.pass_ms(150);
 }

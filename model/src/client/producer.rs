@@ -8,7 +8,7 @@
 use crate::client::accumulator::{Accumulator, Batch, Head};
 use crate::client::cluster::{Cluster, ClusterConfig, ClusterEvent};
 use crate::client::connections::ChannelStatus;
-use crate::client::door::{earlier, Alarm, Inbox};
+use crate::client::door::{earlier, Door};
 use crate::client::generator::{Generator, GeneratorConfig};
 use crate::client::idempotence::{advance, restamp, IdState, Idempotence};
 use crate::client::latency::Latency;
@@ -116,8 +116,7 @@ pub(super) enum Asked {
 pub struct Producer {
     pub(super) config: ProducerConfig,
     pub(super) cluster: Cluster<Asked>,
-    inbox: Inbox,
-    alarm: Alarm,
+    door: Door,
     generator: Generator,
     next_tick: Option<Nanos>,
     pub(super) held: Accumulator,
@@ -151,8 +150,7 @@ impl Producer {
             next_identity: config.first_identity,
             cluster,
             config,
-            inbox: Inbox::default(),
-            alarm: Alarm::default(),
+            door: Door::default(),
             next_tick: None,
             held: Accumulator::default(),
             batch_max,
@@ -163,25 +161,18 @@ impl Producer {
             latency: Latency::default(),
             channel_wait: None,
         };
-        producer.inbox.wake(cx);
+        producer.door.wake(cx);
         producer
     }
 
     /// Files an input.
     pub fn accept(&mut self, _now: Now, input: Input, cx: &mut Cx) {
-        match input {
-            Input::Timer(timer) if !self.alarm.rings(timer) => {}
-            input => self.inbox.file(input, cx),
-        }
+        self.door.accept(input, cx);
     }
 
     /// One poll: inputs, what is due, what can be sent.
     pub fn run(&mut self, now: Now, _lane: Lane, cx: &mut Cx) {
-        self.inbox.begin();
-        let mut events = Vec::new();
-        while let Some(input) = self.inbox.take() {
-            events.extend(self.cluster.on_input(now, input, cx));
-        }
+        let mut events = self.door.poll(|input| self.cluster.on_input(now, input, cx));
         self.cluster.set_quiet(self.is_idle(now));
         self.cluster.poll(now, cx, &mut events);
         for event in events {
@@ -244,7 +235,7 @@ impl Producer {
     pub fn produce_now(&mut self, records: u64, now: Now, cx: &mut Cx) {
         self.generator.add(records);
         self.next_tick = Some(now.mono);
-        self.inbox.wake(cx);
+        self.door.wake(cx);
     }
 
     fn ask_for_id(&mut self, now: Now, cx: &mut Cx) {
@@ -527,7 +518,7 @@ impl Producer {
             at = earlier(at, Some(retry));
         }
         at = earlier(at, self.cluster.next_wakeup(now));
-        self.alarm.want(at, now, cx);
+        self.door.want(at, now, cx);
     }
 
     // ------------------------------------------------------------------------------------------------------ read-only

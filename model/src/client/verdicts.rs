@@ -3,7 +3,7 @@
 //! without transactions.
 
 use crate::client::accumulator::Batch;
-use crate::client::door::backoff;
+use crate::client::door::Backoff;
 use crate::client::idempotence::{advance, IdState};
 use crate::client::producer::{Asked, Producer};
 use crate::ids::{Nanos, Now, Offset};
@@ -156,7 +156,8 @@ impl Producer {
         }
         if wait.0 > 0 {
             let step = batch.attempts.saturating_sub(1);
-            batch.not_before = now.mono + backoff(wait, self.config.retry_backoff_max, step);
+            let waits = Backoff { first: wait, max: self.config.retry_backoff_max };
+            batch.not_before = now.mono + waits.after(step);
         }
         let slot = batch.slot;
         self.held.retry(batch, &self.cluster.view);

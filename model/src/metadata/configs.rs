@@ -214,6 +214,16 @@ macro_rules! config {
                 }
             }
 
+            /// Defaults, overridden by entries; entries that are not accepted are left out (replay must not fail).
+            #[must_use]
+            pub fn from_entries<'a>(defaults: &Self, entries: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+                let mut config = defaults.clone();
+                for (key, value) in entries {
+                    let _ = config.set(key, value);
+                }
+                config
+            }
+
             /// The value of a key as text, `None` for an unknown key.
             #[must_use]
             pub fn text_of(&self, key: &str) -> Option<String> {
@@ -381,16 +391,6 @@ impl TopicConfig {
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ConfigError> {
         named(key, self.set_known(key, value))
     }
-
-    /// Defaults, overridden by entries; entries that are not accepted are left out (replay must not fail).
-    #[must_use]
-    pub fn from_entries<'a>(defaults: &Self, entries: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut config = defaults.clone();
-        for (key, value) in entries {
-            let _ = config.set(key, value);
-        }
-        config
-    }
 }
 
 impl BrokerConfig {
@@ -405,16 +405,6 @@ impl BrokerConfig {
         }
         named(key, self.set_known(key, value))
     }
-
-    /// Defaults, overridden by entries; entries that are not accepted are left out.
-    #[must_use]
-    pub fn from_entries<'a>(defaults: &Self, entries: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut config = defaults.clone();
-        for (key, value) in entries {
-            let _ = config.set(key, value);
-        }
-        config
-    }
 }
 
 impl MirrorConfig {
@@ -428,16 +418,6 @@ impl MirrorConfig {
             return named(key, Err(ConfigFault::NotA("list of node ids")));
         }
         named(key, self.set_known(newest, value))
-    }
-
-    /// Defaults, overridden by entries; entries that are not accepted are left out.
-    #[must_use]
-    pub fn from_entries<'a>(entries: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let mut config = Self::default();
-        for (key, value) in entries {
-            let _ = config.set(key, value);
-        }
-        config
     }
 }
 

@@ -448,7 +448,8 @@ impl MetadataImage {
                 let Some(image) = self.mirrors.get_mut(mirror.0) else { return };
                 let image = Arc::make_mut(image);
                 set_entry(&mut image.entries, key, value);
-                let config = MirrorConfig::from_entries(image.entries.iter().map(|(k, v)| (k.as_ref(), v.as_ref())));
+                let entries = image.entries.iter().map(|(k, v)| (k.as_ref(), v.as_ref()));
+                let config = MirrorConfig::from_entries(&MirrorConfig::default(), entries);
                 image.source_nodes = configs::parse_nodes(&config.bootstrap_servers.join(",")).unwrap_or_default();
                 image.config = Arc::new(config);
                 if image.entries.is_empty() && value.is_none() {

@@ -2,7 +2,8 @@
 //! sent again elsewhere when it does not (KIP-590). A broker has several, so that a slow request does not delay heartbeats.
 
 use crate::ids::{ConnId, Nanos, NodeId, Now, PartitionIx};
-use crate::ports::{Cx, Effect, Timer};
+use crate::ports::{Cx, Timer};
+use crate::replica::quorum_link::QuorumLink;
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{Body, Message};
 use std::collections::VecDeque;
@@ -51,39 +52,22 @@ struct Asked {
 /// One channel.
 #[derive(Clone, Debug)]
 pub struct ControllerChannel {
-    voters: Vec<NodeId>,
-    next_voter: usize,
-    leader: Option<NodeId>,
-    to: NodeId,
-    conn: Option<ConnId>,
-    connected: bool,
+    link: QuorumLink,
     queue: VecDeque<Asked>,
     in_flight: VecDeque<Asked>,
-    correlation: u32,
-    retry_at: Nanos,
     timer: Timer,
     timer_at: Option<Nanos>,
     timeout: Nanos,
 }
-
-/// Wait before another attempt (`retry.backoff.ms`).
-const BACKOFF: Nanos = Nanos::from_millis(100);
 
 impl ControllerChannel {
     /// A channel to one of these voters. `timer` is its timer, `timeout` how long an answer may take.
     #[must_use]
     pub fn new(voters: Vec<NodeId>, timer: Timer, timeout: Nanos) -> Self {
         Self {
-            to: voters.first().copied().unwrap_or_default(),
-            voters,
-            next_voter: 0,
-            leader: None,
-            conn: None,
-            connected: false,
+            link: QuorumLink::new(voters, 0),
             queue: VecDeque::new(),
             in_flight: VecDeque::new(),
-            correlation: 0,
-            retry_at: Nanos::ZERO,
             timer,
             timer_at: None,
             timeout,
@@ -98,13 +82,13 @@ impl ControllerChannel {
 
     /// The quorum's leader, as another source knows it.
     pub fn set_leader(&mut self, leader: Option<NodeId>, now: Now, cx: &mut Cx) {
-        if leader.is_none() || self.leader == leader {
+        if leader.is_none() || self.link.leader() == leader {
             return;
         }
-        self.leader = leader;
-        if leader != Some(self.to) && self.in_flight.is_empty() {
+        self.link.set_leader(leader);
+        if !self.link.is_to_leader() && self.in_flight.is_empty() {
             self.hang_up(now.mono, cx);
-            self.retry_at = now.mono;
+            self.link.retry_now(now.mono);
             self.pump(now, cx);
         }
     }
@@ -118,19 +102,19 @@ impl ControllerChannel {
     /// Whether this is its connection.
     #[must_use]
     pub fn owns(&self, conn: ConnId) -> bool {
-        self.conn == Some(conn)
+        self.link.owns(conn)
     }
 
     /// The connection stands.
     pub fn opened(&mut self, now: Now, cx: &mut Cx) {
-        self.connected = true;
+        self.link.on_opened();
         self.pump(now, cx);
     }
 
     /// The connection ended: what was in flight is asked again.
     pub fn closed(&mut self, now: Now, cx: &mut Cx) {
-        self.conn = None;
-        self.lost(now.mono);
+        self.link.on_closed(now.mono);
+        self.ask_again();
         self.pump(now, cx);
     }
 
@@ -168,37 +152,24 @@ impl ControllerChannel {
     }
 
     fn hang_up(&mut self, now: Nanos, cx: &mut Cx) {
-        if let Some(conn) = self.conn.take() {
-            cx.out.effects.push(Effect::Close { conn });
-        }
-        self.lost(now);
+        self.link.hang_up(now, cx);
+        self.ask_again();
     }
 
-    fn lost(&mut self, now: Nanos) {
-        if self.leader == Some(self.to) {
-            self.leader = None;
-        }
-        self.connected = false;
-        self.retry_at = now + BACKOFF;
+    fn ask_again(&mut self) {
         while let Some(asked) = self.in_flight.pop_back() {
             self.queue.push_front(asked);
         }
     }
 
     fn pump(&mut self, now: Now, cx: &mut Cx) {
-        if self.conn.is_none() && !self.queue.is_empty() && now.mono >= self.retry_at {
-            self.to = self.leader.unwrap_or_else(|| {
-                self.next_voter += 1;
-                self.voters[(self.next_voter - 1) % self.voters.len().max(1)]
-            });
-            self.conn = Some(cx.connect(self.to));
+        if !self.queue.is_empty() {
+            self.link.connect(now, cx);
         }
-        if let (Some(conn), true) = (self.conn, self.connected) {
+        if let Some(conn) = self.link.open() {
             while let Some(mut asked) = self.queue.pop_front() {
-                self.correlation = self.correlation.wrapping_add(1);
-                asked.correlation = self.correlation;
+                asked.correlation = self.link.send(conn, asked.body.clone(), cx);
                 asked.sent_at = now.mono;
-                cx.send(conn, Message { correlation: asked.correlation, body: asked.body.clone() });
                 self.in_flight.push_back(asked);
             }
         }
@@ -206,7 +177,7 @@ impl ControllerChannel {
     }
 
     fn arm(&mut self, cx: &mut Cx) {
-        let reconnect = (self.conn.is_none() && !self.queue.is_empty()).then_some(self.retry_at);
+        let reconnect = (self.link.is_down() && !self.queue.is_empty()).then_some(self.link.retry_at());
         let answer = self.in_flight.front().map(|asked| asked.sent_at + self.timeout);
         let deadline = self.queue.iter().filter_map(|asked| asked.deadline).min();
         let Some(at) = [reconnect, answer, deadline].into_iter().flatten().min() else { return };

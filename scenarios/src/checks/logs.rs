@@ -4,6 +4,7 @@
 use super::sight::{LogSight, Sum};
 use mirrorlab_model::ids::{LeaderEpoch, Offset};
 use mirrorlab_model::record::{BatchView, HeaderView};
+use mirrorlab_sim::gallop::count_from_end;
 
 /// A batch border: segment, and how many of its batches lie before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,24 +29,7 @@ pub fn locate<L: LogSight>(log: L, offset: Offset) -> Place {
     }
     let count = log.batches(segment);
     // The last batch that begins at or below the offset; then a look whether it ends above it.
-    let (mut low, mut high, mut step) = (0, count, 1);
-    while high > 0 {
-        let probe = high.saturating_sub(step);
-        if base_of(log, segment, probe) <= offset {
-            low = probe + 1;
-            break;
-        }
-        high = probe;
-        step *= 2;
-    }
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if base_of(log, segment, middle) <= offset {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    let low = count_from_end(count, |at| base_of(log, segment, at) <= offset);
     // `low` batches begin at or below the offset.
     let ends_above = low > 0 && HeaderView::parse(log.batch(segment, low - 1)).is_ok_and(|h| h.last_offset() >= offset);
     let at = if ends_above { low - 1 } else { low };

@@ -1,10 +1,7 @@
 //! Where a step strikes and how long after its condition: nodes, places, delays, each with its text.
 
 use super::condition::Condition;
-use crate::units::Time;
-use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
-use serde::{Serialize, Serializer};
-use std::borrow::Cow;
+use crate::units::{as_text, Time};
 use std::fmt;
 
 /// Which process.
@@ -80,24 +77,10 @@ impl fmt::Display for After {
     }
 }
 
-macro_rules! as_text {
-    ($($name:ident: $says:literal;)*) => { $(
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-        impl JsonSchema for $name {
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($name).into()
-            }
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": "string", "description": $says })
-            }
-        }
-    )* };
+macro_rules! described {
+    ($($name:ident: $says:literal;)*) => { $( as_text!($name, { "type": "string", "description": $says }); )* };
 }
-as_text! {
+described! {
     NodeRef: "east/broker-1, east/controller-1, east/* (all brokers), clients/NAME, leader(east/TOPIC, PARTITION) or coordinator(MIRROR)";
     Place: "a site (also site:NAME), a cluster, or a node";
     After: "a duration (2 s), a number of batches (3 batches) or of records (100 records)";

@@ -1,6 +1,7 @@
 //! A lineage: appends in order, in chunks, with where each ends and the sum of hashes so far.
 
 use super::store::Sum;
+use crate::gallop::count_from_end;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -83,25 +84,7 @@ impl Lineage {
     }
     /// How many of the first `n` appends end at or before `pos`. Gallops from the end, where readers are.
     pub(crate) fn ends_by(&self, pos: u64, n: u32) -> u32 {
-        let (mut low, mut high, mut step) = (0, n, 1);
-        while high > 0 {
-            let probe = high.saturating_sub(step);
-            if self.piece(probe).end <= pos {
-                low = probe + 1;
-                break;
-            }
-            high = probe;
-            step *= 2;
-        }
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.piece(middle).end <= pos {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        count_from_end(n, |at| self.piece(at).end <= pos)
     }
 
     /// The chunks of a fork after the first `n` appends: full ones shared, the rest copied.
