@@ -13,9 +13,17 @@ use mirrorlab_reports::record::{Record, Row, Verdict};
 use mirrorlab_reports::{html, load, text};
 use mirrorlab_sim::pump::on_fresh_runtime;
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
+
+/// Prints a line on standard output. Whoever reads it may stop early (`| head`): the exit code says the verdict all the same.
+macro_rules! tell {
+    ($($line:tt)*) => {{
+        let _ = writeln!(std::io::stdout(), $($line)*);
+    }};
+}
 
 /// Usage errors end with this code.
 const USAGE: u8 = 2;
@@ -138,7 +146,7 @@ pub fn main() -> ExitCode {
         Command::Guards { name } => list_guards(name.as_deref()),
         Command::Checks { id } => list_checks(id.as_deref()),
         Command::Schema => {
-            println!("{}", serde_json::to_string_pretty(&crate::format::schema()).unwrap_or_default());
+            tell!("{}", serde_json::to_string_pretty(&crate::format::schema()).unwrap_or_default());
             Ok(0)
         }
         Command::Report { path, html } => report(&path, html.as_deref()),
@@ -234,9 +242,9 @@ fn execute(
     }
     folder::point_latest(&folder);
     if json {
-        println!("{}", serde_json::to_string_pretty(&record).unwrap_or_default());
+        tell!("{}", serde_json::to_string_pretty(&record).unwrap_or_default());
     } else {
-        print!("{}", text::summary(&record, Some(&folder)));
+        tell!("{}", text::summary(&record, Some(&folder)).trim_end());
     }
     Ok(record.verdict.exit_code())
 }
@@ -350,11 +358,11 @@ fn twice(path: &Path, seed: Option<u64>) -> Result<u8, Diagnostics> {
         let job = Job { path: path.display().to_string(), plan };
         let name = if label.is_empty() { path.display().to_string() } else { format!("{} [{label}]", path.display()) };
         match on_fresh_runtime(seed, async move || same_twice(&job)) {
-            Ok(hash) => println!("{name} seed {seed}: the same history twice, trace hash {hash:016x}"),
+            Ok(hash) => tell!("{name} seed {seed}: the same history twice, trace hash {hash:016x}"),
             Err(parting) => {
-                println!("{name} seed {seed}: two histories part at event {}", parting.step);
+                tell!("{name} seed {seed}: two histories part at event {}", parting.step);
                 for (n, traced) in parting.traced.iter().enumerate() {
-                    println!("  run {}: at {} ns: {traced:?}", n + 1, parting.at[n]);
+                    tell!("  run {}: at {} ns: {traced:?}", n + 1, parting.at[n]);
                 }
                 return Ok(Verdict::Diverged.exit_code());
             }
@@ -373,7 +381,7 @@ fn check(paths: &[PathBuf]) -> Result<u8, Diagnostics> {
         let problem =
             Scenario::load(file).and_then(|s| Plan::resolve_all(&s, None, &Overrides::default()).map(|_| ())).err();
         match problem {
-            None => println!("{}: ok", file.display()),
+            None => tell!("{}: ok", file.display()),
             Some(diagnostics) => {
                 bad += 1;
                 eprintln!("{diagnostics}");
@@ -413,14 +421,14 @@ fn list_guards(name: Option<&str>) -> Result<u8, Diagnostics> {
     match name {
         None => {
             for row in guards::rows() {
-                println!("{:<42} {:<8} {}", row.name, kind(row.kind), row.says);
+                tell!("{:<42} {:<8} {}", row.name, kind(row.kind), row.says);
             }
         }
         Some(name) => {
             let Some(row) = guards::by_name(name) else {
                 return Err(unknown("guard or quirk", name, guards::rows().map(|r| r.name)));
             };
-            println!(
+            tell!(
                 "{} ({})\n  {}\n  source: {}\n  without it breaks: {}",
                 row.name,
                 kind(row.kind),
@@ -435,12 +443,12 @@ fn list_guards(name: Option<&str>) -> Result<u8, Diagnostics> {
 
 fn list_checks(id: Option<&str>) -> Result<u8, Diagnostics> {
     match id {
-        None => CHECKS.iter().for_each(|c| println!("{:<5} {}", c.id, c.name)),
+        None => CHECKS.iter().for_each(|c| tell!("{:<5} {}", c.id, c.name)),
         Some(id) => {
             let Some(check) = CHECKS.iter().find(|c| c.id.eq_ignore_ascii_case(id)) else {
                 return Err(unknown("invariant", id, CHECKS.iter().map(|c| c.id)));
             };
-            println!("{} {}\n  {}", check.id, check.name, check.statement);
+            tell!("{} {}\n  {}", check.id, check.name, check.statement);
         }
     }
     Ok(0)
@@ -470,6 +478,6 @@ fn report(path: &Path, page: Option<&Path>) -> Result<u8, Diagnostics> {
         let message = format!("the page cannot be written to {}: {e}", target.display());
         Diagnostics::one("output", Problem::new(Fault::Command, "unwritable", message))
     })?;
-    println!("{}", target.display());
+    tell!("{}", target.display());
     Ok(0)
 }
