@@ -65,7 +65,7 @@ pub enum Phase {
 
 /// Scripts from here on end faults.
 const UNDO: u32 = 1 << 20;
-/// Scripts from here on are repeats or late strikes of steps.
+/// Scripts from here on are strikes of steps whose condition held.
 const LATE: u32 = 1 << 21;
 /// The script that takes samples.
 const SAMPLE: u32 = 1 << 22;
@@ -89,6 +89,8 @@ enum Stand {
     Waiting,
     /// Its condition held; it waits for so many batches or records on these partitions.
     Counting { left: u64, records: bool, on: Vec<(u8, PartitionIx)> },
+    /// Its condition held and what it counted came: its strike is due.
+    Due,
     /// It struck; how it ends, and the orders it waits for.
     Struck { undo: Vec<Undo>, orders: Vec<u32>, band: usize },
     /// Over.
@@ -256,8 +258,7 @@ impl Run {
         match self.phase {
             Phase::BrokersIn if self.lab.brokers_in() || boot_over => {
                 self.phase = Phase::TopicsExist;
-                let stage = self.job.plan.stage.clone();
-                self.lab.create_topics(&stage);
+                self.lab.create_topics(&self.job.plan.stage);
             }
             Phase::TopicsExist if self.lab.orders_done() || boot_over => self.begin_safety(),
             Phase::SafetyEnd if self.now() >= self.safety_end && !self.is_held() => self.heal(),
@@ -379,8 +380,7 @@ impl Run {
             BY_HAND => self.do_by_hand(),
             n if n >= MIRRORS => {
                 let name = self.mirrors_at[(n - MIRRORS) as usize].1.clone();
-                let stage = self.job.plan.stage.clone();
-                self.lab.create_mirror(&stage, &name);
+                self.lab.create_mirror(&self.job.plan.stage, &name);
                 self.story.tell(&self.lab.world, format!("operator creates mirror {name} and starts its topics"), true);
             }
             n if n >= LATE => self.strike(n - LATE),
@@ -408,8 +408,7 @@ impl Run {
             self.heal_partitions(named.as_deref());
         }
         self.note_disks_before(&step.action);
-        let stage = self.job.plan.stage.clone();
-        let done = self.striker.strike(&mut self.lab, &stage, &step.action, &self.over);
+        let done = self.striker.strike(&mut self.lab, &self.job.plan.stage, &step.action, &self.over);
         self.story.tell(&self.lab.world, done.text.clone(), true);
         let band = self.bands.len();
         self.bands.push(Band { from_ns: self.now().0, to_ns: self.now().0, label: done.text });
@@ -490,11 +489,8 @@ impl Run {
                     let after = *after;
                     self.waiting -= 1;
                     match after {
-                        None => self.strike(n as u32),
-                        Some(After::Time(time)) => {
-                            self.stands[n] = Stand::Over;
-                            self.lab.world.schedule_script(self.now() + time.nanos(), LATE + n as u32);
-                        }
+                        None => self.strike_after(n, Nanos::ZERO),
+                        Some(After::Time(time)) => self.strike_after(n, time.nanos()),
                         Some(After::Batches(left)) => self.start_counting(n, left, false),
                         Some(After::Records(left)) => self.start_counting(n, left, true),
                     }
@@ -532,8 +528,15 @@ impl Run {
         }
         if *left == 0 {
             self.counting -= 1;
-            self.strike(n as u32);
+            self.strike_after(n, Nanos::ZERO);
         }
+    }
+
+    /// Lets a step whose condition held strike as an event of its own, be it at this very instant: what it traces then
+    /// passes the checks, marks and story as the trace of any event does.
+    fn strike_after(&mut self, n: usize, time: Nanos) {
+        self.stands[n] = Stand::Due;
+        self.lab.world.schedule_script(self.now() + time, LATE + n as u32);
     }
 
     // ------------------------------------------------------------------------------------------------------------ record
