@@ -158,7 +158,8 @@ impl Fetcher {
             return self.delay(part.slot, until);
         };
         let slot = self.slots[part.slot as usize];
-        let bound = self.bound(&slot, cx);
+        // The highest epoch that batches may have.
+        let bound = if slot.mirror_epoch == LeaderEpoch::NONE { slot.leader_epoch } else { slot.mirror_epoch };
         match replicas.follow(at, batches, bound, part.high_watermark, part.log_start, now, cx) {
             Ok(info) => {
                 let slot = &mut self.slots[part.slot as usize];
@@ -171,7 +172,9 @@ impl Fetcher {
                     slot.last_fetched_epoch = LeaderEpoch::NONE;
                     changed = true;
                 }
-                if slot.mirror_epoch != LeaderEpoch::NONE && part.mirror_leader_epoch > slot.mirror_epoch {
+                let mirrored = slot.mirror_epoch != LeaderEpoch::NONE;
+                let higher = mirrored && part.mirror_leader_epoch > slot.mirror_epoch;
+                if higher && !mutant(cx.guards, guard::MirrorEpochBound, true) {
                     // After the append: batches above the old bound come again with the next answer (spec 3.8).
                     slot.mirror_epoch = part.mirror_leader_epoch;
                     changed = true;
@@ -185,16 +188,6 @@ impl Fetcher {
                 self.fail(part.slot);
             }
             Err(_) => self.delay(part.slot, until),
-        }
-    }
-
-    /// The highest epoch that batches may have.
-    fn bound(&self, slot: &crate::replica::replica_fetcher::FetchSlot, cx: &mut Cx) -> LeaderEpoch {
-        let mirrored = slot.mirror_epoch != LeaderEpoch::NONE;
-        if !mirrored || mutant(cx.guards, guard::MirrorEpochBound, slot.mirror_epoch != slot.leader_epoch) {
-            slot.leader_epoch
-        } else {
-            slot.mirror_epoch
         }
     }
 
