@@ -12,7 +12,7 @@ use mirrorlab_model::guards::{self, Kind};
 use mirrorlab_reports::record::{Record, Row, Verdict};
 use mirrorlab_reports::{html, load, text};
 use mirrorlab_sim::pump::on_fresh_runtime;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -69,10 +69,14 @@ enum Command {
         #[arg(required = true)]
         paths: Vec<PathBuf>,
     },
-    /// List guards and quirks, or explain one.
+    /// List guards and quirks, explain one, or tell which guards runs have tried.
     Guards {
         /// Its name.
         name: Option<String>,
+        /// Run folders, summary.json files, or folders of them: a guard that refused nothing in any of them, so that on and
+        /// off did not differ, is a MISS.
+        #[arg(long, num_args = 1.., value_name = "PATH", conflicts_with = "name")]
+        coverage: Vec<PathBuf>,
     },
     /// List invariants, or explain one.
     Checks {
@@ -143,7 +147,8 @@ pub fn main() -> ExitCode {
         Command::Replay { path, json, out } => replay(&path, json, out.as_deref()),
         Command::SameTwice { scenario, seed } => twice(&scenario, seed),
         Command::Check { paths } => check(&paths),
-        Command::Guards { name } => list_guards(name.as_deref()),
+        Command::Guards { coverage, .. } if !coverage.is_empty() => list_coverage(&coverage),
+        Command::Guards { name, .. } => list_guards(name.as_deref()),
         Command::Checks { id } => list_checks(id.as_deref()),
         Command::Schema => {
             tell!("{}", serde_json::to_string_pretty(&crate::format::schema()).unwrap_or_default());
@@ -315,6 +320,8 @@ pub(crate) fn matrix(rows: Vec<(String, Record)>, repro: &str) -> Record {
     whole.events = rows.iter().map(|(_, r)| r.events).sum();
     whole.messages = rows.iter().map(|(_, r)| r.messages).sum();
     whole.appends = rows.iter().map(|(_, r)| r.appends).sum();
+    let hits: BTreeSet<&String> = rows.iter().flat_map(|(_, r)| &r.guards.hit).collect();
+    whole.guards.hit = hits.into_iter().cloned().collect();
     whole.violations = rows.iter().flat_map(|(_, r)| r.violations.clone()).collect();
     whole.rows = rows.into_iter().map(|(label, record)| Row { set: keys_of(&label), record }).collect();
     whole
@@ -439,6 +446,53 @@ fn list_guards(name: Option<&str>) -> Result<u8, Diagnostics> {
         }
     }
     Ok(0)
+}
+
+/// Which guards had something to refuse in runs that were made, and which are a MISS: a mutant of theirs would have lived.
+fn list_coverage(paths: &[PathBuf]) -> Result<u8, Diagnostics> {
+    let mut files = Vec::new();
+    for path in paths {
+        summaries(path, &mut files);
+    }
+    let mut hit: BTreeMap<String, usize> = BTreeMap::new();
+    let mut runs = 0;
+    for file in &files {
+        let record = load::record(file).map_err(|e| {
+            Diagnostics::one(&file.display().to_string(), Problem::new(Fault::Command, "unreadable", e.to_string()))
+        })?;
+        // The runs of a matrix have folders, and summaries, of their own.
+        if record.rows.is_empty() {
+            runs += 1;
+            record.guards.hit.into_iter().for_each(|name| *hit.entry(name).or_default() += 1);
+        }
+    }
+    if runs == 0 {
+        let problem = Problem::new(Fault::Command, "no-run", "there is no summary.json in what --coverage names");
+        return Err(Diagnostics::one("command line", problem.help("name run folders: `runs/latest`, or all: `runs`")));
+    }
+    let (mut misses, mut all) = (0, 0);
+    for row in guards::rows().filter(|row| row.kind == Kind::Guard) {
+        all += 1;
+        match hit.get(row.name) {
+            Some(n) => tell!("{:<42} {n} of {runs}", row.name),
+            None => {
+                misses += 1;
+                tell!("{:<42} MISS     {}", row.name, row.says);
+            }
+        }
+    }
+    tell!("{} of {all} guards refused something in {runs} runs, {misses} MISS", all - misses);
+    Ok(0)
+}
+
+/// Every summary.json at or below a path, sorted; links are not followed, so that `latest` counts no run twice.
+fn summaries(path: &Path, into: &mut Vec<PathBuf>) {
+    if !path.is_dir() || path.join("summary.json").is_file() {
+        into.push(if path.is_dir() { path.join("summary.json") } else { path.to_path_buf() });
+    }
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    entries.sort();
+    entries.iter().filter(|entry| entry.is_dir() && !entry.is_symlink()).for_each(|entry| summaries(entry, into));
 }
 
 fn list_checks(id: Option<&str>) -> Result<u8, Diagnostics> {
