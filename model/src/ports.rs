@@ -94,6 +94,10 @@ impl std::error::Error for DiskError {}
 /// One data disk. Writes go to the page cache; they survive a process kill at once and a power loss only after a flush of
 /// the file, and a new name only after a flush of its directory.
 pub trait Disk {
+    /// How many calls of this task changed something, on a disk that keeps count (of a task that a crash is to cut).
+    fn calls(&self) -> u32 {
+        0
+    }
     /// Opens a directory, creating it if `create`. Opening an open directory gives the same id.
     ///
     /// # Errors
@@ -280,6 +284,25 @@ pub struct Outbox {
     pub effects: Vec<Effect>,
     /// Trace events in the order they happened.
     pub trace: Vec<TraceEvent>,
+    /// Where they stand among the disk calls of the task; kept only of a task that a crash is to cut.
+    pub order: Option<Box<Order>>,
+}
+
+/// The disk calls and effects of one task are entries of one journal; this says how many entries stand before what.
+#[derive(Clone, Debug, Default)]
+pub struct Order {
+    /// By effect.
+    pub effects: Vec<u32>,
+    /// By trace event, which is no entry: it belongs to the entry before it.
+    pub trace: Vec<u32>,
+}
+
+impl Order {
+    /// Those of the first `count` effects that have no place yet stand behind `calls` disk calls.
+    pub fn place_effects(&mut self, calls: u32, count: usize) {
+        let placed = self.effects.len()..count.max(self.effects.len());
+        self.effects.extend(placed.map(|n| calls + n as u32));
+    }
 }
 
 /// The first connection number of a node: its id in the high bits.
@@ -334,23 +357,45 @@ impl Cx<'_> {
     pub fn connect(&mut self, to: NodeId) -> ConnId {
         let conn = ConnId(*self.next_conn);
         *self.next_conn += 1;
-        self.out.effects.push(Effect::Connect { conn, to });
+        self.effect(Effect::Connect { conn, to });
         conn
     }
     /// Sends on a connection.
     pub fn send(&mut self, conn: ConnId, message: Message) {
-        self.out.effects.push(Effect::Send { conn, message });
+        self.effect(Effect::Send { conn, message });
     }
     /// Arms a timer.
     pub fn set_timer(&mut self, timer: Timer, at: Nanos) {
-        self.out.effects.push(Effect::SetTimer { timer, at });
+        self.effect(Effect::SetTimer { timer, at });
     }
     /// Asks for a run of a lane.
     pub fn wake(&mut self, lane: Lane) {
-        self.out.effects.push(Effect::Wake(lane));
+        self.effect(Effect::Wake(lane));
+    }
+    /// Asks for an effect.
+    #[inline]
+    pub fn effect(&mut self, effect: Effect) {
+        self.out.effects.push(effect);
+        if self.out.order.is_some() {
+            self.keep_order();
+        }
+    }
+    /// Notes where the effects since the last call stand. Gives the entries so far.
+    #[cold]
+    fn keep_order(&mut self) -> u32 {
+        let calls = self.disk.calls();
+        let Outbox { effects, order, .. } = &mut *self.out;
+        if let Some(order) = order {
+            order.place_effects(calls, effects.len());
+        }
+        calls + effects.len() as u32
     }
     /// Records what happened.
     pub fn trace(&mut self, trace: Trace) {
+        if self.out.order.is_some() {
+            let entries = self.keep_order();
+            self.out.order.iter_mut().for_each(|order| order.trace.push(entries));
+        }
         self.out.trace.push(TraceEvent { node: self.node, trace });
     }
 }

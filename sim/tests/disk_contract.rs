@@ -7,6 +7,8 @@ mod contract;
 mod crash;
 #[path = "disk/fault.rs"]
 mod fault;
+#[path = "disk/logs.rs"]
+mod logs;
 #[path = "disk/random.rs"]
 mod random;
 #[path = "disk/sharing.rs"]

@@ -15,7 +15,7 @@ impl Broker {
     /// Loads everything; a disk that fails here stops the process.
     pub(crate) fn load(&mut self, _now: Now, cx: &mut Cx) {
         if self.try_load(cx).is_err() {
-            cx.out.effects.push(Effect::Exit(ExitReason::DiskFailed));
+            cx.effect(Effect::Exit(ExitReason::DiskFailed));
         }
     }
 
@@ -68,7 +68,7 @@ impl Broker {
 fn remove_marker(root: DirId, cx: &mut Cx) -> Result<(), DiskError> {
     cx.disk.remove(root, FileName::CleanShutdown)?;
     // Else a power loss brings it back.
-    cx.out.effects.push(Effect::FlushDir { dir: root, token: FlushToken(0) });
+    cx.effect(Effect::FlushDir { dir: root, token: FlushToken(0) });
     Ok(())
 }
 

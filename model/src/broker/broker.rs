@@ -128,6 +128,11 @@ impl Broker {
         self.config.node
     }
 
+    /// From now on it says that its cluster has this id: what clients see whose address leads to another cluster.
+    pub fn set_cluster_id(&mut self, id: std::sync::Arc<str>) {
+        self.config.cluster_id = id;
+    }
+
     /// Its registration's epoch, −1 before.
     #[must_use]
     pub fn epoch(&self) -> BrokerEpoch {
@@ -267,7 +272,7 @@ impl Broker {
     /// What every task ends with: answers that became possible, ISR proposals, flushes after rolls, news for mirrors.
     pub(crate) fn after(&mut self, now: Now, cx: &mut Cx) {
         if self.replicas.disk_failed() {
-            return cx.out.effects.push(Effect::Exit(ExitReason::DiskFailed));
+            return cx.effect(Effect::Exit(ExitReason::DiskFailed));
         }
         loop {
             let mut done = std::mem::take(&mut self.done);
@@ -290,7 +295,7 @@ impl Broker {
             }
         }
         self.send_proposals(now, cx);
-        self.flush_rolled(cx);
+        self.flush_due(now, cx);
         let Self { mirror, image, replicas, channels, .. } = self;
         mirror.after(now, &mut MirrorTask { image, replicas, controller: &mut channels[FORWARDS] }, cx);
         for (conn, correlation, body) in self.mirror.take_answers() {

@@ -88,10 +88,13 @@ pub(crate) enum Chore {
     Retention,
     /// Forget silent producers.
     Producers,
+    /// Flush what is unflushed for longer than its topic's `flush.ms`.
+    Flush,
 }
 
 impl Chore {
-    pub const ALL: [Self; 5] = [Self::Isr, Self::Watermarks, Self::RecoveryPoints, Self::Retention, Self::Producers];
+    pub const ALL: [Self; 6] =
+        [Self::Isr, Self::Watermarks, Self::RecoveryPoints, Self::Retention, Self::Producers, Self::Flush];
 }
 
 /// The queues of the request lanes.

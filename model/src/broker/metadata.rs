@@ -237,7 +237,7 @@ impl Broker {
         while let Some(batch) = self.observer.next_committed() {
             applied = true;
             if !apply_batch(&mut self.image, &mut self.delta, &batch, false) {
-                cx.out.effects.push(Effect::Exit(ExitReason::Broken("a committed metadata record does not decode")));
+                cx.effect(Effect::Exit(ExitReason::Broken("a committed metadata record does not decode")));
                 return;
             }
         }
@@ -367,7 +367,7 @@ impl Broker {
         let Some(p) = image.partition(partition) else { return };
         let spec = PartitionSpec { partition, topic, topic_id, number, state: &p.state };
         if replicas.apply(&spec, found, now, cx).is_err() {
-            cx.out.effects.push(Effect::Exit(ExitReason::DiskFailed));
+            cx.effect(Effect::Exit(ExitReason::DiskFailed));
         }
     }
 
@@ -441,6 +441,8 @@ fn policy_of(image: &MetadataImage, topic: TopicIx) -> Option<Arc<TopicPolicy>> 
             retention_bytes: config.retention_bytes,
             max_message_bytes: config.max_message_bytes,
             index_interval_bytes: config.index_interval_bytes,
+            flush_messages: config.flush_messages,
+            flush_ms: config.flush_ms,
             delete: config.cleanup_policy != crate::metadata::configs::CleanupPolicy::Compact,
             ..LogPolicy::default()
         },

@@ -257,7 +257,7 @@ impl Broker {
             // Nothing that a broker or a controller answers a client: end the connection, as for an unknown API.
             self.conns.remove(&conn);
             self.replicas.connection_closed(conn);
-            cx.out.effects.push(crate::ports::Effect::Close { conn });
+            cx.effect(crate::ports::Effect::Close { conn });
             return;
         }
         let deadline = Some(now.mono + self.forward_timeout());

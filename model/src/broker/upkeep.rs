@@ -10,6 +10,9 @@ use crate::log::{FlushTarget, FlushUpto, FlushWant};
 use crate::ports::{Cx, DirId, DiskError, Effect, ExitReason, FileId, FileName, FlushToken};
 use std::collections::{BTreeMap, VecDeque};
 
+/// Times beyond this many milliseconds, 35 years, are never.
+const MS_MAX: i64 = 1 << 40;
+
 /// What a group of flushes is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Job {
@@ -49,6 +52,7 @@ impl Flushes {
     }
 
     fn start(&mut self, job: Job, wants: &[FlushWant], cx: &mut Cx) {
+        let root = self.root;
         self.next += 1;
         let id = self.next;
         self.jobs.insert(id, Running { job, left: wants.len() as u32, ok: true });
@@ -56,9 +60,11 @@ impl Flushes {
             self.next += 1;
             let token = FlushToken(self.next);
             self.tokens.insert(token, id);
-            cx.out.effects.push(match *want {
+            cx.effect(match *want {
                 FlushWant::File(file) => Effect::Flush { file, token },
                 FlushWant::Dir(dir) => Effect::FlushDir { dir, token },
+                // Without a root nothing was loaded, and there is no log that could want this.
+                FlushWant::Root => Effect::FlushDir { dir: root.unwrap_or(DirId(0)), token },
             });
         }
     }
@@ -89,7 +95,11 @@ impl Broker {
 
     fn arm_chore(&self, chore: Chore, now: Now, cx: &mut Cx) {
         let c = &self.config.configs;
+        if chore == Chore::Flush && c.log_flush_scheduler_interval_ms == i64::MAX {
+            return; // the default: never
+        }
         let ms = match chore {
+            Chore::Flush => c.log_flush_scheduler_interval_ms.clamp(1, MS_MAX) as u64,
             Chore::Isr => c.replica_lag_time_max_ms / 2,
             Chore::Watermarks => c.replica_high_watermark_checkpoint_interval_ms,
             Chore::RecoveryPoints => c.log_flush_offset_checkpoint_interval_ms,
@@ -110,6 +120,7 @@ impl Broker {
         let Some(chore) = self.chores.pop_front() else { return };
         match chore {
             Chore::Isr => self.replicas.check_isr(now, cx),
+            Chore::Flush => self.replicas.find_old_unflushed(now.mono),
             Chore::Watermarks => self.checkpoint_watermarks(cx),
             Chore::RecoveryPoints => self.checkpoint_logs(cx),
             Chore::Retention => self.replicas.apply_retention(now, cx),
@@ -118,23 +129,31 @@ impl Broker {
         self.arm_chore(chore, now, cx);
     }
 
-    /// After a roll: what was closed becomes durable, as in Kafka.
-    pub(crate) fn flush_rolled(&mut self, cx: &mut Cx) {
-        if self.replicas.rolled.is_empty() {
+    /// After a roll: what was closed becomes durable, as in Kafka. And all of a log whose topic's `flush.messages` or
+    /// `flush.ms` says so.
+    pub(crate) fn flush_due(&mut self, now: Now, cx: &mut Cx) {
+        if self.replicas.rolled.is_empty() && self.replicas.flush_due.is_empty() {
             return;
         }
+        for partition in self.replicas.take_flush_due() {
+            self.flush_log(partition, FlushUpto::End, now, cx);
+        }
         for partition in self.replicas.take_rolled() {
-            let mut wants = Vec::new();
-            if let Some(target) = self.replicas.plan_flush(partition, FlushUpto::Rolled, &mut wants, cx) {
-                self.flush(Job::Log(partition, target), &wants, cx);
-            }
+            self.flush_log(partition, FlushUpto::Rolled, now, cx);
         }
     }
 
-    fn flush(&mut self, job: Job, wants: &[FlushWant], cx: &mut Cx) {
+    fn flush_log(&mut self, partition: PartitionIx, upto: FlushUpto, now: Now, cx: &mut Cx) {
+        let mut wants = Vec::new();
+        if let Some(target) = self.replicas.plan_flush(partition, upto, &mut wants, cx) {
+            self.flush(Job::Log(partition, target), &wants, now, cx);
+        }
+    }
+
+    fn flush(&mut self, job: Job, wants: &[FlushWant], now: Now, cx: &mut Cx) {
         if wants.is_empty() {
             if let Job::Log(partition, target) | Job::LastFlush(partition, target) = job {
-                self.replicas.flushed(partition, target, true, cx);
+                self.replicas.flushed(partition, target, true, now.mono, cx);
             }
             return;
         }
@@ -143,18 +162,18 @@ impl Broker {
 
     fn flushed(&mut self, job: Job, ok: bool, now: Now, cx: &mut Cx) {
         match job {
-            Job::Log(partition, target) => self.replicas.flushed(partition, target, ok, cx),
+            Job::Log(partition, target) => self.replicas.flushed(partition, target, ok, now.mono, cx),
             Job::LastFlush(partition, target) => {
-                self.replicas.flushed(partition, target, ok, cx);
+                self.replicas.flushed(partition, target, ok, now.mono, cx);
                 if !ok {
-                    cx.out.effects.push(Effect::Exit(ExitReason::DiskFailed));
+                    cx.effect(Effect::Exit(ExitReason::DiskFailed));
                 } else if !self.flushes.last_flushes() {
                     self.write_marker(now, cx);
                 }
             }
             Job::Marker => {
                 self.life.stage = Stage::Stopped;
-                cx.out.effects.push(Effect::Exit(ExitReason::Shutdown));
+                cx.effect(Effect::Exit(ExitReason::Shutdown));
             }
         }
     }
@@ -222,12 +241,12 @@ impl Broker {
     fn flush_checkpoint(&self, written: Result<FileId, DiskError>, cx: &mut Cx) {
         match written {
             Ok(file) => {
-                cx.out.effects.push(Effect::Flush { file, token: FlushToken(0) });
+                cx.effect(Effect::Flush { file, token: FlushToken(0) });
                 if let Some(dir) = self.flushes.root {
-                    cx.out.effects.push(Effect::FlushDir { dir, token: FlushToken(0) });
+                    cx.effect(Effect::FlushDir { dir, token: FlushToken(0) });
                 }
             }
-            Err(_) => cx.out.effects.push(Effect::Exit(ExitReason::DiskFailed)),
+            Err(_) => cx.effect(Effect::Exit(ExitReason::DiskFailed)),
         }
     }
 
@@ -238,13 +257,13 @@ impl Broker {
         self.life.stage = Stage::Flushing;
         for conn in std::mem::take(&mut self.conns).into_keys() {
             self.replicas.connection_closed(conn);
-            cx.out.effects.push(Effect::Close { conn });
+            cx.effect(Effect::Close { conn });
         }
         let partitions: Vec<PartitionIx> = self.replicas.partitions().collect();
         for partition in partitions {
             let mut wants = Vec::new();
             if let Some(target) = self.replicas.plan_clean_stop(partition, &mut wants, cx) {
-                self.flush(Job::LastFlush(partition, target), &wants, cx);
+                self.flush(Job::LastFlush(partition, target), &wants, now, cx);
             }
         }
         let flushed = !self.flushes.last_flushes();
@@ -273,14 +292,14 @@ impl Broker {
                     _ => log.start(),
                 }),
             );
-            let Ok(file) = written else { return cx.out.effects.push(Effect::Exit(ExitReason::DiskFailed)) };
+            let Ok(file) = written else { return cx.effect(Effect::Exit(ExitReason::DiskFailed)) };
             wants.push(FlushWant::File(file));
         }
         let whole = !self.replicas.iter().any(|r| r.offline());
         if whole && self.life.epoch != BrokerEpoch(-1) {
             match write_small(cx.disk, root, FileName::CleanShutdown, encode_clean_shutdown(self.life.epoch)) {
                 Ok(file) => wants.push(FlushWant::File(file)),
-                Err(_) => return cx.out.effects.push(Effect::Exit(ExitReason::DiskFailed)),
+                Err(_) => return cx.effect(Effect::Exit(ExitReason::DiskFailed)),
             }
         }
         wants.push(FlushWant::Dir(root));

@@ -135,6 +135,10 @@ impl Controller {
     pub fn config(&self) -> &ControllerConfig {
         &self.config
     }
+    /// From now on it takes registrations for a cluster of this id.
+    pub fn set_cluster_id(&mut self, id: std::sync::Arc<str>) {
+        self.config.cluster_id = id;
+    }
     /// Whether something is appended that is not committed.
     #[must_use]
     pub fn has_uncommitted(&self) -> bool {
@@ -228,7 +232,7 @@ impl Controller {
 
     fn die(&mut self, reason: ExitReason, cx: &mut Cx<'_>) {
         self.role = Role::Dead;
-        cx.out.effects.push(Effect::Exit(reason));
+        cx.effect(Effect::Exit(reason));
     }
 
     /// Answers, and takes up the connection's next request.
@@ -441,7 +445,7 @@ impl Controller {
             Some(body) => self.send(conn, correlation, body, cx),
             None => {
                 self.conns.remove(&conn);
-                cx.out.effects.push(Effect::Close { conn });
+                cx.effect(Effect::Close { conn });
             }
         }
     }

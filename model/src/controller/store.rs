@@ -39,6 +39,7 @@ struct Replacing {
 /// The disk's side of a controller.
 #[derive(Clone, Debug)]
 pub struct Store {
+    root: DirId,
     dir: DirId,
     log: Log,
     policy: LogPolicy,
@@ -67,6 +68,7 @@ impl Store {
     /// # Errors
     /// The disk's: a controller cannot start then.
     pub fn open(disk: &mut dyn Disk, guards: &mut Guards, config: &ControllerConfig) -> Result<Opened, DiskError> {
+        let root = disk.open_dir(DirName::Root, true)?;
         let dir = disk.open_dir(DirName::Metadata, true)?;
         let (image, snapshots) = load_newest_snapshot(disk, dir)?;
         // Two snapshots are kept; the log begins where the older one ends.
@@ -88,7 +90,7 @@ impl Store {
             log.truncate_fully_and_start_at(disk, guards, end)?;
         }
         let epoch = read_quorum(disk, dir)?;
-        let store = Self { dir, log, policy, flush: None, quorum: None, snapshot: None, snapshots };
+        let store = Self { root, dir, log, policy, flush: None, quorum: None, snapshot: None, snapshots };
         Ok(Opened { store, image, epoch })
     }
 
@@ -155,9 +157,11 @@ impl Store {
         let mut wants = Vec::new();
         let Some(target) = self.log.plan_flush(disk, guards, FlushUpto::End, &mut wants)? else { return Ok(()) };
         self.flush = Some((target, wants.len() as u32));
+        let root = self.root;
         effects.extend(wants.into_iter().map(|want| match want {
             FlushWant::File(file) => Effect::Flush { file, token: LOG_FLUSH },
             FlushWant::Dir(dir) => Effect::FlushDir { dir, token: LOG_FLUSH },
+            FlushWant::Root => Effect::FlushDir { dir: root, token: LOG_FLUSH },
         }));
         Ok(())
     }

@@ -45,6 +45,8 @@ pub(super) struct Flags {
     pub offline: bool,
     /// The directory has names that are not durable.
     pub names: bool,
+    /// The directory's own name may not be durable: no flush of the root is known to have covered it.
+    pub home: bool,
     /// The epoch cache is not in its file.
     pub epochs: bool,
     /// A flush was asked for and did not end.
@@ -60,6 +62,8 @@ pub enum FlushWant {
     File(FileId),
     /// A directory's entries.
     Dir(DirId),
+    /// The entries of the root directory: the log's directory is among them.
+    Root,
 }
 
 /// Up to where a flush makes the log durable.
@@ -110,7 +114,7 @@ impl Log {
             unflushed: None,
             dir,
             generation: 0,
-            flags: Flags { names: true, ..Flags::default() },
+            flags: Flags { names: true, home: true, ..Flags::default() },
         }
     }
 
@@ -403,9 +407,14 @@ impl Log {
         if !guards.admits(guard::ProducerSnapshotFlushed, small.is_none()) {
             wants.extend(small.iter().flat_map(|files| files.iter()).map(|file| FlushWant::File(*file)));
         }
+        // 1. A log is created, written and flushed. 2. Power loss. 3. Its directory has no name: all of it is gone.
+        if !guards.admits(guard::DirectoryFlushed, !self.flags.home) {
+            wants.push(FlushWant::Root);
+        }
         if !guards.admits(guard::DirectoryFlushed, !self.flags.names) {
             wants.push(FlushWant::Dir(self.dir));
         }
+        self.flags.home = false;
         self.flags.names = false;
         self.flags.flushing = true;
         Ok(FlushTarget { offset, generation: self.generation })

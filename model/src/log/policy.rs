@@ -16,6 +16,10 @@ pub struct LogPolicy {
     pub max_message_bytes: u32,
     /// `index.interval.bytes`.
     pub index_interval_bytes: u32,
+    /// `flush.messages`: so many records that are not durable ask for a flush.
+    pub flush_messages: i64,
+    /// `flush.ms`: records that are not durable for longer ask for a flush.
+    pub flush_ms: i64,
     /// Whether `cleanup.policy` has `delete`.
     pub delete: bool,
     /// `producer.id.expiration.ms`: a producer that was silent for longer is forgotten.
@@ -31,6 +35,8 @@ impl Default for LogPolicy {
             retention_bytes: -1,
             max_message_bytes: 1_048_588,
             index_interval_bytes: 4096,
+            flush_messages: i64::MAX,
+            flush_ms: i64::MAX,
             delete: true,
             producer_expiration_ms: 24 * 3_600_000,
         }

@@ -258,8 +258,8 @@ config! {
     "What retention does." "cleanup.policy" => cleanup_policy: CleanupPolicy = CleanupPolicy::Delete;
     "Whether a replica outside the ISR may be elected." "unclean.leader.election.enable" => unclean_leader_election_enable: bool = false;
     "Compression at rest; only `producer` has an effect." "compression.type" => compression_type: Arc<str> = "producer".into();
-    "A flush after so many records." "flush.messages" => flush_messages: i64 = i64::MAX, min 1;
-    "A flush after so long." "flush.ms" => flush_ms: i64 = i64::MAX, min 0;
+    "A flush when so many records are not durable; until it ends the replica does not count as having them (acks=1 does not wait)." "flush.messages" => flush_messages: i64 = i64::MAX, min 1;
+    "A flush when records are not durable for so long; looked for every `log.flush.scheduler.interval.ms`." "flush.ms" => flush_ms: i64 = i64::MAX, min 0;
     "Distance between entries of the offset index." "index.interval.bytes" => index_interval_bytes: u32 = 4096, min 0;
     "How long a tombstone stays after compaction." "delete.retention.ms" => delete_retention_ms: i64 = 86_400_000, min 0;
     "How long a deleted segment's file stays." "file.delete.delay.ms" => file_delete_delay_ms: i64 = 60_000, min 0;
@@ -289,6 +289,7 @@ config! {
     "Distance between checkpoints of recovery points." "log.flush.offset.checkpoint.interval.ms" => log_flush_offset_checkpoint_interval_ms: u64 = 60_000, min 0;
     "Distance between checkpoints of log starts." "log.flush.start.offset.checkpoint.interval.ms" => log_flush_start_offset_checkpoint_interval_ms: u64 = 60_000, min 0;
     "Distance between checkpoints of high watermarks." "replica.high.watermark.checkpoint.interval.ms" => replica_high_watermark_checkpoint_interval_ms: u64 = 5_000, min 1;
+    "Distance between looks for logs that are unflushed for longer than `flush.ms`; the default is never." "log.flush.scheduler.interval.ms" => log_flush_scheduler_interval_ms: i64 = i64::MAX, min 1;
     "Distance between retention runs." "log.retention.check.interval.ms" => log_retention_check_interval_ms: u64 = 300_000, min 1;
     "Whether a stop in order hands leaderships over first." "controlled.shutdown.enable" => controlled_shutdown_enable: bool = true;
     "Replicas of a topic that does not say." "default.replication.factor" => default_replication_factor: u32 = 1, min 1;

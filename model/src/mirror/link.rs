@@ -99,7 +99,7 @@ impl Link {
     /// Gives up on the present wait and closes the connection.
     pub fn close(&mut self, cx: &mut Cx<'_>) {
         if let Some(conn) = self.conn.take() {
-            cx.out.effects.push(crate::ports::Effect::Close { conn });
+            cx.effect(crate::ports::Effect::Close { conn });
         }
         self.wait = Wait::Nothing;
     }

@@ -250,6 +250,7 @@ impl Replicas {
             self.rolled.push(hot.partition);
         }
         self.mark_log_dirty(slot);
+        self.note_flush_due(slot);
     }
 
     /// What an append at a leader sets going: followers fall behind, readers have news, a lone leader commits at once.
@@ -282,7 +283,8 @@ impl Replicas {
         let growing = leader.proposed & !leader.isr != 0;
         let waits_for = if mutant(cx.guards, guard::MaximalIsr, growing) { leader.isr } else { leader.maximal_isr() };
         let end = log.end();
-        let mut target = end;
+        // A leader's own copy counts as far as its disk, for a topic that sets `flush.messages`.
+        let mut target = if self.awaits_flush(slot) { log.recovery_point() } else { end };
         for follower in &leader.followers {
             if follower.position < target
                 && (waits_for & leader.bit(follower.broker) != 0

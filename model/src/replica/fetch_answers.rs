@@ -5,7 +5,7 @@ use crate::ids::{LeaderEpoch, Nanos, Now, Offset};
 use crate::log::AppendError;
 use crate::ports::Cx;
 use crate::replica::partition::{mutant, Replicas, NONE};
-use crate::replica::replica_fetcher::{FetchState, Fetcher, FetcherConfig};
+use crate::replica::replica_fetcher::{FetchState, Fetcher, FetcherConfig, FLUSH_LOOK};
 use crate::trace::CutCause;
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{Body, FetchPartAnswer, FetchResponse, ListOffsetsResponse, Message};
@@ -181,6 +181,10 @@ impl Fetcher {
                 }
                 if changed {
                     self.change(part.slot);
+                }
+                if replicas.awaits_flush(at) {
+                    // The next fetch tells the leader how far this replica is: as far as its disk, for such a topic.
+                    self.delay(part.slot, now.mono + FLUSH_LOOK);
                 }
             }
             Err(AppendError::Disk(_) | AppendError::Offline) => {

@@ -11,6 +11,7 @@ use crate::replica::roles::FetchChange;
 use crate::replica::waits::{WaitDone, Waits};
 use bytes::BytesMut;
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// "None" of an index that is kept as a plain number.
@@ -239,6 +240,10 @@ pub struct Replicas {
     pub(crate) log_dirty: Vec<u32>,
     /// Partitions that closed a segment: to be flushed up to there.
     pub(crate) rolled: Vec<PartitionIx>,
+    /// Partitions with so many, or so old, unflushed records that a flush is due.
+    pub(crate) flush_due: Vec<PartitionIx>,
+    /// When a flush ended last, by slot; only of topics that set `flush.ms`.
+    pub(crate) flushed_at: BTreeMap<u32, Nanos>,
     /// Watched partitions whose watermark moved.
     pub(crate) hw_news: Vec<PartitionIx>,
     /// Partitions whose barrier was reached.
@@ -279,6 +284,8 @@ impl Replicas {
             hw_dirty: Vec::new(),
             log_dirty: Vec::new(),
             rolled: Vec::new(),
+            flush_due: Vec::new(),
+            flushed_at: BTreeMap::new(),
             hw_news: Vec::new(),
             converged: Vec::new(),
             fetch_changes: Vec::new(),

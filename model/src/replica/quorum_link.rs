@@ -100,7 +100,7 @@ impl QuorumLink {
     /// Ends the connection, with the same effect as if it had ended.
     pub fn hang_up(&mut self, now: Nanos, cx: &mut Cx) {
         if let Some(conn) = self.conn {
-            cx.out.effects.push(Effect::Close { conn });
+            cx.effect(Effect::Close { conn });
         }
         self.on_closed(now);
     }

@@ -71,6 +71,9 @@ pub enum FetchState {
     Failed,
 }
 
+/// How often a partition is looked at whose `flush.messages` flush has to end before the next fetch.
+pub(crate) const FLUSH_LOOK: Nanos = Nanos::from_millis(1);
+
 /// One partition of a fetcher.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchSlot {
@@ -345,13 +348,13 @@ impl ReplicaFetchers {
         if let Some(flight) = fetcher.in_flight {
             if now.mono >= flight.deadline {
                 if let Some(conn) = fetcher.conn {
-                    cx.out.effects.push(crate::ports::Effect::Close { conn });
+                    cx.effect(crate::ports::Effect::Close { conn });
                     self.by_conn.remove(&conn);
                 }
                 fetcher.disconnected(now.mono + config.backoff);
             }
         }
-        fetcher.end_delays(now.mono);
+        fetcher.end_delays(replicas, now.mono);
         fetcher.truncate_to_watermark(replicas, now, cx);
         if fetcher.conn.is_none() && fetcher.active > 0 && now.mono >= fetcher.reconnect_at {
             let conn = cx.connect(fetcher.node);
@@ -471,16 +474,28 @@ impl Fetcher {
     pub(crate) fn delay(&mut self, slot_no: u32, until: Nanos) {
         self.slots[slot_no as usize].state = FetchState::Delayed;
         self.forgotten.push(slot_no);
-        self.delayed.push_back((until, slot_no));
+        self.set_aside(slot_no, until);
     }
 
-    fn end_delays(&mut self, now: Nanos) {
+    fn set_aside(&mut self, slot_no: u32, until: Nanos) {
+        // Nearly always the last: backoffs are equally long.
+        let at = self.delayed.iter().rposition(|(other, _)| *other <= until).map_or(0, |before| before + 1);
+        self.delayed.insert(at, (until, slot_no));
+    }
+
+    fn end_delays(&mut self, replicas: &Replicas, now: Nanos) {
         while let Some(&(until, slot_no)) = self.delayed.front() {
             if until > now {
                 break;
             }
             self.delayed.pop_front();
-            if self.slots[slot_no as usize].state == FetchState::Delayed {
+            let slot = self.slots[slot_no as usize];
+            if slot.state != FetchState::Delayed {
+                continue;
+            }
+            if replicas.slot(slot.partition).is_some_and(|at| replicas.awaits_flush(at)) {
+                self.set_aside(slot_no, now + FLUSH_LOOK);
+            } else {
                 self.slots[slot_no as usize].state = FetchState::Fetching;
                 self.change(slot_no);
             }

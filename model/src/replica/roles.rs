@@ -127,6 +127,7 @@ impl Replicas {
             let _ = cx.disk.remove_dir(log.dir());
         }
         self.index[partition.0 as usize] = NONE;
+        self.flushed_at.remove(&(slot as u32));
         self.hot[slot].flags = 0;
         self.free.push(slot as u32);
         cx.trace(Trace::ReplicaRemoved { partition });
@@ -164,6 +165,7 @@ impl Replicas {
             let isr = committed;
             cx.trace(Trace::IsrCommitted { partition, isr, partition_epoch: state.partition_epoch });
         }
+        self.note_flush_due(slot);
         self.report_recovery(slot, lead, cx);
         self.isr_changed(slot, now, cx);
     }
@@ -264,6 +266,7 @@ impl Replicas {
     fn become_follower(&mut self, slot: usize, spec: &PartitionSpec<'_>, new_epoch: bool, now: Now, cx: &mut Cx) {
         let PartitionSpec { partition, state, .. } = *spec;
         self.resign(slot, now, cx);
+        self.note_flush_due(slot);
         let hot = &mut self.hot[slot];
         let same_leader = hot.leader == state.leader;
         hot.leader = state.leader;

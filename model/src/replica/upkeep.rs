@@ -1,6 +1,6 @@
 //! What a broker does for its logs from time to time: checkpoints of what changed, flushes, retention, DeleteRecords.
 
-use crate::ids::{Now, Offset, PartitionIx};
+use crate::ids::{Nanos, Now, Offset, PartitionIx};
 use crate::log::{FlushTarget, FlushUpto, FlushWant};
 use crate::ports::Cx;
 use crate::replica::fetch_session::SessionSlot;
@@ -75,16 +75,67 @@ impl Replicas {
         planned.inspect_err(|_| self.take_offline(slot)).ok()
     }
 
+    /// The partitions with so many, or so old, unflushed records that a flush is due.
+    pub fn take_flush_due(&mut self) -> Vec<PartitionIx> {
+        std::mem::take(&mut self.flush_due)
+    }
+
+    /// Stock `UnifiedLog.append`: `flush.messages` records that are not durable ask for a flush.
+    #[inline]
+    pub(crate) fn note_flush_due(&mut self, slot: usize) {
+        if self.awaits_flush(slot) {
+            self.flush_due.push(self.hot[slot].partition);
+        }
+    }
+
+    /// Whether a flush of `flush.messages` records is due or under way. Stock's append ends with that flush; here the replica
+    /// does not count as having the records before it has ended.
+    #[inline]
+    pub(crate) fn awaits_flush(&self, slot: usize) -> bool {
+        let Some(policy) = self.topics.get(self.hot[slot].topic.0 as usize).and_then(Option::as_ref) else {
+            return false;
+        };
+        let messages = policy.log.flush_messages;
+        messages != i64::MAX
+            && self.logs[slot].as_ref().is_some_and(|log| log.end().0 - log.recovery_point().0 >= messages)
+    }
+
+    /// Stock `LogManager.flushDirtyLogs`: finds the logs whose last flush is longer ago than `flush.ms`.
+    pub fn find_old_unflushed(&mut self, now: Nanos) {
+        for slot in 0..self.hot.len() {
+            let hot = &self.hot[slot];
+            let (Some(log), Some(policy)) =
+                (self.logs[slot].as_ref(), self.topics.get(hot.topic.0 as usize).and_then(Option::as_ref))
+            else {
+                continue;
+            };
+            if policy.log.flush_ms == i64::MAX || !log.has_unflushed() {
+                continue;
+            }
+            let last = *self.flushed_at.entry(slot as u32).or_insert(now);
+            if now.since(last) >= Nanos::from_millis(policy.log.flush_ms.clamp(0, 1 << 40) as u64) {
+                self.flush_due.push(hot.partition);
+            }
+        }
+    }
+
     /// A flush that a plan asked for ended.
-    pub fn flushed(&mut self, partition: PartitionIx, target: FlushTarget, ok: bool, cx: &mut Cx) {
+    pub fn flushed(&mut self, partition: PartitionIx, target: FlushTarget, ok: bool, now: Nanos, cx: &mut Cx) {
         let Some(slot) = self.slot(partition) else { return };
         let Some(log) = self.logs[slot].as_mut() else { return };
         if !ok {
             log.set_offline();
-            self.take_offline(slot);
-        } else if log.on_flushed(cx.guards, target) {
-            self.mark_log_dirty(slot);
+            return self.take_offline(slot);
         }
+        if log.on_flushed(cx.guards, target) {
+            self.mark_log_dirty(slot);
+            if let Some(at) = self.flushed_at.get_mut(&(slot as u32)) {
+                *at = now;
+            }
+        }
+        // What came, or was cut, while it was under way may ask for the next.
+        self.note_flush_due(slot);
+        self.advance_watermark(slot, now, cx);
     }
 
     /// One round of retention over all logs.

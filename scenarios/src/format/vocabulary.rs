@@ -219,6 +219,7 @@ const BROKER_KEYS: &[KeyRow] = &[
     ("log.flush.interval.messages", ValueKind::Int { min: 1, max: i64::MAX }, &[]),
     ("log.flush.interval.ms", MS, &[]),
     ("log.flush.offset.checkpoint.interval.ms", MS_INT, &[]),
+    ("log.flush.scheduler.interval.ms", MS_POSITIVE, &[]),
     ("log.flush.scheduler.interval.ms", MS, &[]),
     ("log.flush.start.offset.checkpoint.interval.ms", MS_INT, &[]),
     ("log.message.timestamp.type", STAMP, &[]),

@@ -40,6 +40,10 @@ impl DiskView<'_> {
 }
 
 impl Disk for DiskView<'_> {
+    fn calls(&self) -> u32 {
+        self.node.journaled() as u32
+    }
+
     fn open_dir(&mut self, name: DirName, create: bool) -> Result<DirId, DiskError> {
         self.charge_names();
         self.node.open_dir(name, create)

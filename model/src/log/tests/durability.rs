@@ -14,8 +14,9 @@ fn only_a_finished_flush_raises_the_recovery_point() {
     let mut wants = Vec::new();
     let target = rig.log.plan_flush(&mut rig.disk, &mut rig.guards, FlushUpto::Rolled, &mut wants).unwrap().unwrap();
     assert_eq!((target.offset, rig.log.recovery_point()), (Offset(6), Offset(0)));
-    // Two segments, two snapshots, the epoch file; the directory last.
-    assert_eq!(wants.len(), 6);
+    // Two segments, two snapshots, the epoch file, the root; the directory last.
+    assert_eq!(wants.len(), 7);
+    assert_eq!(wants.iter().filter(|w| **w == FlushWant::Root).count(), 1);
     assert_eq!(wants.last(), Some(&FlushWant::Dir(rig.dir)));
     let again = rig.log.plan_flush(&mut rig.disk, &mut rig.guards, FlushUpto::End, &mut Vec::new()).unwrap();
     assert_eq!(again, None, "one at a time");

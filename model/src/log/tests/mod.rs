@@ -136,6 +136,8 @@ impl Rig {
             match want {
                 FlushWant::File(file) => self.disk.flush(*file),
                 FlushWant::Dir(dir) => self.disk.flush_dir(*dir),
+                // Directories of this disk are durable from the beginning.
+                FlushWant::Root => {}
             }
         }
     }
