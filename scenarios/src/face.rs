@@ -228,7 +228,7 @@ impl WorldHandle {
     /// # Errors
     /// [`Trouble::Text`].
     pub async fn kill(&self, node: &str) -> Result<(), Trouble> {
-        self.on_node(node, |node| Action::Kill { node, restart_after: None }).await.map(|_| ())
+        self.on_node(node, |node| Action::Kill { node, restart_after: None, inside_task: false }).await.map(|_| ())
     }
 
     /// Takes a machine's power: what was not flushed is lost by the rules of its disk.
@@ -236,7 +236,7 @@ impl WorldHandle {
     /// # Errors
     /// [`Trouble::Text`].
     pub async fn power_loss(&self, node: &str) -> Result<(), Trouble> {
-        self.on_node(node, |node| Action::PowerLoss { node, restart_after: None }).await.map(|_| ())
+        self.on_node(node, |node| Action::PowerLoss { node, restart_after: None, inside_task: false }).await.map(|_| ())
     }
 
     /// Asks a process to shut down in order.

@@ -8,11 +8,11 @@ use crate::units::Time;
 use mirrorlab_model::broker::lanes;
 use mirrorlab_model::client::commands::Command;
 use mirrorlab_model::ids::{BrokerId, LeaderEpoch, Nanos, NodeId, Offset, TopicId};
-use mirrorlab_model::ports::{Input, Lane};
+use mirrorlab_model::ports::{DirName, Input, Lane};
 use mirrorlab_model::wire::messages::{ConfigEntry, ConfigResource, NewTopic};
 use mirrorlab_sim::disk::{DiskModel, ErrorRule, Ops};
-use mirrorlab_sim::net::{self, Cut, Degrade, Fault, FaultId, Only, Perturb, SiteIx, Who};
-use mirrorlab_sim::node::{Condition, LastStop, Process};
+use mirrorlab_sim::net::{self, Cut, Degrade, Fault, FaultId, Jitter, Only, Perturb, SiteIx, Who};
+use mirrorlab_sim::node::{Condition, LastStop, Process, Program};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -70,14 +70,20 @@ impl Striker {
     pub fn strike(&mut self, lab: &mut Lab, stage: &Stage, action: &Action, over: &BTreeSet<String>) -> Done {
         let mut done = Done { text: format!("{}{}", action.name(), target_text(action)), ..Done::default() };
         match action {
-            Action::PowerLoss { node, restart_after } => {
-                self.down(lab, node, over, restart_after, &mut done, |lab, n| lab.world.power_loss(n));
+            Action::PowerLoss { node, inside_task: true, .. } => {
+                self.down(lab, node, over, &mut done, |lab, n| lab.world.crash_inside_a_task(n, LastStop::PowerLoss));
             }
-            Action::Kill { node, restart_after } => {
-                self.down(lab, node, over, restart_after, &mut done, |lab, n| lab.world.kill(n));
+            Action::Kill { node, inside_task: true, .. } => {
+                self.down(lab, node, over, &mut done, |lab, n| lab.world.crash_inside_a_task(n, LastStop::Killed));
             }
-            Action::Wipe { node, restart_after } => {
-                self.down(lab, node, over, restart_after, &mut done, |lab, n| lab.world.wipe(n));
+            Action::PowerLoss { node, .. } => {
+                self.down(lab, node, over, &mut done, |lab, n| lab.world.power_loss(n));
+            }
+            Action::Kill { node, .. } => {
+                self.down(lab, node, over, &mut done, |lab, n| lab.world.kill(n));
+            }
+            Action::Wipe { node, .. } => {
+                self.down(lab, node, over, &mut done, |lab, n| lab.world.wipe(n));
             }
             Action::Shutdown { node, .. } => {
                 for n in nodes(lab, node, over) {
@@ -107,9 +113,10 @@ impl Striker {
             }
             // Partitions that a step ends are lifted by the runner, which knows which step struck them.
             Action::Heal { .. } => {}
-            Action::Latency { link, latency, toward, .. } => {
+            Action::Latency { link, latency, jitter, toward, .. } => {
                 self.degrade(lab, stage, link, toward.as_deref(), &mut done, |d, base| {
                     d.extra_latency = latency.nanos().since(base);
+                    d.jitter = jitter.map(|max| Jitter::Uniform { max: max.nanos() });
                 })
             }
             Action::Loss { link, loss, toward, .. } => {
@@ -120,20 +127,23 @@ impl Striker {
                     d.bits_per_second = Some(bandwidth.0);
                 })
             }
-            Action::ResetConnections { node, .. } => {
-                // A reset of a node's connections is a process that loses and reopens them: a cut shorter than any timer.
-                if let Some(node) = node {
-                    for n in nodes(lab, node, over) {
-                        let cut = Cut::between(Who::Node(n), Who::Anyone);
-                        done.undo.push(self.net(lab, Fault::Cut(cut)));
-                    }
-                }
+            Action::ResetConnections { link, node, silent } => {
+                let ends = link.as_ref().and_then(|link| stage.links.get(link)).and_then(|link| {
+                    let site = |n: usize| lab.sites.get(&link.between[n]).copied().map(Who::Site);
+                    Some((site(0)?, site(1)?))
+                });
+                let of_nodes = node.iter().flat_map(|node| nodes(lab, node, over)).map(|n| (Who::Node(n), Who::Anyone));
+                let pairs: Vec<(Who, Who)> = ends.into_iter().chain(of_nodes).collect();
+                let many: usize = pairs.into_iter().map(|(a, b)| lab.world.reset_connections(a, b, *silent)).sum();
+                done.text = format!("{} ({many} of them{})", done.text, if *silent { ", silently" } else { "" });
             }
-            Action::Duplicate { kind, probability, extra, .. } => {
-                done.undo.push(self.perturb(lab, kind, *probability, *extra, true));
+            Action::Duplicate { kind, from, to, probability, extra, .. } => {
+                let rule = rule(kind, *probability, *extra, true);
+                self.perturb(lab, rule, from.as_ref(), to.as_ref(), over, &mut done);
             }
-            Action::DelayMessages { kind, probability, extra, .. } => {
-                done.undo.push(self.perturb(lab, kind, *probability, *extra, false));
+            Action::DelayMessages { kind, from, to, probability, extra, .. } => {
+                let rule = rule(kind, *probability, *extra, false);
+                self.perturb(lab, rule, from.as_ref(), to.as_ref(), over, &mut done);
             }
             _ => self.strike_node(lab, stage, action, over, &mut done),
         }
@@ -162,22 +172,27 @@ impl Striker {
                     done.undo.push(Undo::Flushes(n));
                 }
             }
-            Action::DiskSlow { node, by, .. } => {
+            Action::DiskSlow { node, call, by, .. } => {
                 for n in nodes(lab, node, over) {
                     let disk = &mut lab.world.node_mut(n).disk;
                     let mut model = *disk.model();
-                    model.call = model.call + by.nanos();
-                    model.flush_latency = model.flush_latency + by.nanos();
-                    model.flush_latency_max = model.flush_latency_max + by.nanos();
+                    // Reads and writes have one price.
+                    if *call != DiskCall::Flush {
+                        model.call = model.call + by.nanos();
+                    }
+                    if matches!(call, DiskCall::Any | DiskCall::Flush) {
+                        model.flush_latency = model.flush_latency + by.nanos();
+                        model.flush_latency_max = model.flush_latency_max + by.nanos();
+                    }
                     disk.set_model(model);
                     done.undo.push(Undo::Speed(n));
                 }
             }
-            Action::BitRot { node, bits, .. } => {
+            Action::BitRot { node, topic, partition, bits } => {
                 for n in nodes(lab, node, over) {
-                    for bit in 0..*bits {
-                        lab.world.rot(n, u64::from(bit));
-                    }
+                    let Some(dir) = dir_of(lab, n, topic, *partition) else { continue };
+                    let rotten = (0..*bits).filter(|bit| lab.world.rot(n, dir, u64::from(*bit))).count();
+                    done.text = format!("{} {topic}-{partition} ({rotten} bits)", done.text);
                 }
             }
             Action::ClockJump { node, by } => {
@@ -238,6 +253,10 @@ impl Striker {
                 let parts = numbers.map(|p| ((topic.as_str().into(), p), least)).collect();
                 Some((on, Command::BumpLeaderEpochs(parts)))
             }
+            Action::SetClusterId { on, id } => {
+                set_cluster_id(lab, on, id);
+                None
+            }
             Action::CreateMirror { mirror } => {
                 done.orders.extend(lab.create_mirror(stage, mirror));
                 None
@@ -282,7 +301,6 @@ impl Striker {
         lab: &mut Lab,
         node: &NodeRef,
         over: &BTreeSet<String>,
-        _restart: &Option<Time>,
         done: &mut Done,
         how: impl Fn(&mut Lab, NodeId),
     ) {
@@ -320,24 +338,24 @@ impl Striker {
         Undo::Net(id)
     }
 
+    /// One rule for each pair of ends that the places name.
     fn perturb(
         &mut self,
         lab: &mut Lab,
-        kind: &str,
-        probability: crate::units::Chance,
-        extra: Time,
-        duplicate: bool,
-    ) -> Undo {
-        let body = (kind != "any").then(|| kind.into());
-        let rule = Perturb {
-            from: Who::Anyone,
-            to: Who::Anyone,
-            body,
-            chance: chance(probability),
-            extra: extra.nanos(),
-            duplicate,
-        };
-        self.net(lab, Fault::Perturb(rule))
+        rule: Perturb,
+        from: Option<&Place>,
+        to: Option<&Place>,
+        over: &BTreeSet<String>,
+        done: &mut Done,
+    ) {
+        let ends = |place: Option<&Place>| place.map_or_else(|| vec![Who::Anyone], |place| who(lab, place, over));
+        let (senders, receivers) = (ends(from), ends(to));
+        for from in senders {
+            for to in &receivers {
+                let rule = Perturb { from, to: *to, ..rule.clone() };
+                done.undo.push(self.net(lab, Fault::Perturb(rule)));
+            }
+        }
     }
 
     fn cuts(
@@ -396,6 +414,7 @@ impl Striker {
                 from: *a,
                 to: *b,
                 extra_latency: Nanos::ZERO,
+                jitter: None,
                 loss: net::Chance::NEVER,
                 bits_per_second: None,
             };
@@ -409,7 +428,10 @@ impl Striker {
 pub fn undo(lab: &mut Lab, undo: &Undo) {
     let now = lab.world.now();
     match undo {
-        Undo::Start(node) => lab.world.start(*node),
+        Undo::Start(node) => {
+            lab.world.spare(*node);
+            lab.world.start(*node);
+        }
         Undo::Resume(node) => lab.world.resume(*node),
         Undo::Net(id) => lab.world.net_mut().clear_fault(now, *id),
         Undo::Room(node) => {
@@ -452,6 +474,39 @@ fn who(lab: &Lab, place: &Place, over: &BTreeSet<String>) -> Vec<Who> {
         Place::Cluster(name) => lab.setup.cluster(name).map(|c| Who::Cluster(u16::from(c))).into_iter().collect(),
         Place::Site(name) => vec![Who::Site(lab.sites.get(name).copied().unwrap_or(SiteIx(u16::MAX)))],
         Place::Node(node) => nodes(lab, node, over).into_iter().map(Who::Node).collect(),
+    }
+}
+
+/// The directory of a partition's replica at a node.
+fn dir_of(lab: &Lab, node: NodeId, topic: &str, partition: u32) -> Option<DirName> {
+    let image = lab.setup.image(&lab.world, lab.world.node(node).cluster?)?;
+    Some(DirName::Partition { topic: image.topic(image.topic_by_name(topic)?)?.id, partition })
+}
+
+fn rule(kind: &str, probability: crate::units::Chance, extra: Time, duplicate: bool) -> Perturb {
+    let body = (kind != "any").then(|| kind.into());
+    let (chance, extra) = (chance(probability), extra.nanos());
+    Perturb { from: Who::Anyone, to: Who::Anyone, body, chance, extra, duplicate }
+}
+
+/// All processes of a cluster take another cluster id on: those that run, and those that start later.
+fn set_cluster_id(lab: &mut Lab, on: &str, id: &str) {
+    let Some(cluster) = lab.setup.cluster(on).and_then(|c| lab.setup.clusters.get(usize::from(c))).cloned() else {
+        return;
+    };
+    let id: Arc<str> = id.into();
+    for node in cluster.controllers.iter().chain(&cluster.brokers) {
+        let node = lab.world.node_mut(*node);
+        match &mut node.program {
+            Program::Broker(config) => Arc::make_mut(config).cluster_id = id.clone(),
+            Program::Controller(config) => Arc::make_mut(config).cluster_id = id.clone(),
+            _ => {}
+        }
+        match &mut node.process {
+            Some(Process::Broker(broker)) => broker.set_cluster_id(id.clone()),
+            Some(Process::Controller(controller)) => controller.set_cluster_id(id.clone()),
+            _ => {}
+        }
     }
 }
 
@@ -600,6 +655,9 @@ fn target_text(action: &Action) -> String {
         | Action::BumpEpoch { on, topic, .. } => {
             format!(" {on}/{topic}")
         }
+        Action::ResetConnections { node: Some(node), .. } => format!(" {node}"),
+        Action::ResetConnections { link: Some(link), .. } => format!(" {link}"),
+        Action::SetClusterId { on, id } => format!(" {on} {id}"),
         Action::CreateMirror { mirror } | Action::StartMirror { mirror, .. } => format!(" {mirror}"),
         Action::Duplicate { kind, .. } | Action::DelayMessages { kind, .. } => format!(" {kind}"),
         _ => String::new(),

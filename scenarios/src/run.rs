@@ -79,6 +79,10 @@ const MIRRORS: u32 = SAMPLE + 16;
 const VIOLATIONS_MAX: usize = 20;
 /// How often a phase is looked at that waits for the world.
 const LOOK: Nanos = Nanos::from_millis(250);
+/// A sweep costs what there is: with more partitions than this, quiet points within the safety phase have none.
+const SWEEP_MAX: u64 = 1_000;
+/// The same of the end of the safety phase.
+const SWEEP_AT_HEAL_MAX: u64 = 20_000;
 /// How often convergence is looked at in a small world: the grain of the catch-up time.
 const LOOK_CLOSELY: Nanos = Nanos::from_millis(20);
 
@@ -113,6 +117,8 @@ pub struct Run {
     over: BTreeSet<String>,
     waiting: usize,
     counting: usize,
+    /// Appends at the last sweep.
+    swept: u64,
     /// Steps that wait for the answers to their orders.
     ordered: usize,
     phase: Phase,
@@ -154,6 +160,7 @@ impl Run {
             stands: vec![Stand::Waiting; job.plan.stage.timeline.len()],
             waiting: 0,
             counting: 0,
+            swept: 0,
             ordered: 0,
             job,
             lab,
@@ -261,7 +268,10 @@ impl Run {
                 self.lab.create_topics(&self.job.plan.stage);
             }
             Phase::TopicsExist if self.lab.orders_done() || boot_over => self.begin_safety(),
-            Phase::SafetyEnd if self.now() >= self.safety_end && !self.is_held() => self.heal(),
+            Phase::SafetyEnd if self.now() >= self.safety_end && !self.is_held() => {
+                self.sweep(SWEEP_AT_HEAL_MAX)?;
+                self.heal();
+            }
             Phase::Convergence => self.look_at_convergence()?,
             _ => {}
         }
@@ -363,11 +373,28 @@ impl Run {
         if !violations.is_empty() {
             return ControlFlow::Break(End { violations: violations.to_vec(), excuses: Vec::new() });
         }
+        if happened == Happened::Script(SAMPLE) && self.lab.world.net().is_quiet() {
+            self.sweep(SWEEP_MAX)?;
+        }
         let traced = !self.lab.world.trace().is_empty() || happened == Happened::Script(SAMPLE);
         if traced && self.phase == Phase::SafetyEnd && self.waiting + self.counting + self.ordered > 0 {
             self.watch_conditions();
         }
         ControlFlow::Continue(())
+    }
+
+    /// Sweeps all partitions at a quiet point, if there are not more than `most` and something was appended since.
+    fn sweep(&mut self, most: u64) -> ControlFlow<End> {
+        let appends = self.lab.world.counts().appends;
+        if self.partitions > most || appends == self.swept {
+            return ControlFlow::Continue(());
+        }
+        self.swept = appends;
+        let violations = self.suite.at_quiet(&self.lab.world, &self.lab.setup);
+        if violations.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        ControlFlow::Break(End { violations, excuses: Vec::new() })
     }
 
     fn on_script(&mut self, number: u32) {
@@ -414,8 +441,6 @@ impl Run {
         self.bands.push(Band { from_ns: self.now().0, to_ns: self.now().0, label: done.text });
         if let (Some(lasting), false) = (step.action.lasting(), done.undo.is_empty()) {
             self.lab.world.schedule_script(self.now() + lasting.nanos(), UNDO + n);
-        } else if let Action::ResetConnections { .. } = step.action {
-            self.lab.world.schedule_script(self.now() + Nanos::from_millis(1), UNDO + n);
         }
         let nothing = done.undo.is_empty() && done.orders.is_empty();
         self.ordered += usize::from(!done.orders.is_empty());
@@ -427,7 +452,11 @@ impl Run {
 
     /// Lets the checks note what the disks of those promise that are about to be stopped (S15).
     fn note_disks_before(&mut self, action: &Action) {
-        let (Action::PowerLoss { node, .. } | Action::Kill { node, .. } | Action::Wipe { node, .. }) = action else {
+        // What a crash inside a task finds durable is known only then.
+        let (Action::PowerLoss { node, inside_task: false, .. }
+        | Action::Kill { node, inside_task: false, .. }
+        | Action::Wipe { node, .. }) = action
+        else {
             return;
         };
         let eye = Eye { world: &self.lab.world, setup: &self.lab.setup, done: &self.over };

@@ -128,6 +128,10 @@ pub struct Node {
     pub incarnation: u32,
     /// How the last life ended.
     pub last_stop: LastStop,
+    /// Whether it ended inside a task: after some of its disk calls and effects, before the others.
+    pub cut_inside: bool,
+    /// How this life is to end: inside the next task that writes to the disk.
+    pub(crate) doom: Option<LastStop>,
     /// Its data disk.
     pub disk: NodeDisk,
     /// Its clock.

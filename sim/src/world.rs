@@ -6,14 +6,14 @@
 
 use crate::clock::Clock;
 use crate::disk::{DiskModel, FlushEnd, FlushStart, NodeDisk, Store, Ticket};
-use crate::net::{NetEvent, NetOut, Network, NodeSpec, Topology};
+use crate::net::{NetEvent, NetOut, Network, NodeSpec, Topology, Who};
 use crate::node::{Condition, LastStop, Node, Process, Program};
 use crate::queue::EventQueue;
 use crate::rng::{join, Concern, Seed};
 use crate::trace_hash::TraceHash;
 use mirrorlab_model::guards::Guards;
 use mirrorlab_model::ids::{Nanos, NodeId, Now};
-use mirrorlab_model::ports::{first_conn, Cx, Effect, Entropy, ExitReason, Input, Lane, Outbox, Timer};
+use mirrorlab_model::ports::{first_conn, Cx, DirName, Effect, Entropy, ExitReason, Input, Lane, Outbox, Timer};
 use mirrorlab_model::trace::{Trace, TraceEvent};
 use std::sync::Arc;
 
@@ -202,6 +202,8 @@ impl World {
             condition: Condition::Down,
             incarnation: 0,
             last_stop: LastStop::Never,
+            cut_inside: false,
+            doom: None,
             disk: NodeDisk::new(id, self.seed, DiskModel::default()),
             clock: Clock::default(),
             guards,
@@ -256,6 +258,20 @@ impl World {
         self.bring_down(node, LastStop::PowerLoss);
     }
 
+    /// Lets the process end inside the next of its tasks that writes to the disk: that task's disk calls and effects form one
+    /// ordered journal, and the crash cuts it after a drawn entry. Nothing happens to a node that is not up.
+    pub fn crash_inside_a_task(&mut self, node: NodeId, how: LastStop) {
+        let n = &mut self.nodes[usize::from(node.0)];
+        if n.condition == Condition::Up {
+            n.doom = Some(how);
+        }
+    }
+
+    /// Calls off what [`World::crash_inside_a_task`] asked for and has not come yet.
+    pub fn spare(&mut self, node: NodeId) {
+        self.nodes[usize::from(node.0)].doom = None;
+    }
+
     /// Ends a process and replaces its disk by an empty one.
     pub fn wipe(&mut self, node: NodeId) {
         self.bring_down(node, LastStop::Wiped);
@@ -297,6 +313,8 @@ impl World {
         n.condition = Condition::Down;
         n.incarnation += 1;
         n.last_stop = how;
+        n.cut_inside = false;
+        n.doom = None;
         self.counts.stops += 1;
         n.held.clear();
         n.busy.clear();
@@ -323,14 +341,21 @@ impl World {
         self.drain_net();
     }
 
+    /// Resets the connections between two sets of nodes; `silent`: they die without a word. Returns how many.
+    pub fn reset_connections(&mut self, one: Who, other: Who, silent: bool) -> usize {
+        let many = self.net.reset(self.now, one, other, silent, &mut self.net_out);
+        self.drain_net();
+        many
+    }
+
     /// Makes one lane of a node slow: every wake takes `extra` longer, until an instant.
     pub fn slow_lane(&mut self, node: NodeId, lane: Lane, extra: Nanos, until: Nanos) {
         self.nodes[usize::from(node.0)].slow.push(crate::node::SlowLane { lane, extra, until });
     }
 
-    /// Flips a bit somewhere in what is durable on a node's disk; false if nothing is.
-    pub fn rot(&mut self, node: NodeId, ordinal: u64) -> bool {
-        self.nodes[usize::from(node.0)].disk.rot_somewhere(&mut self.store, ordinal).is_some()
+    /// Flips a bit somewhere in what is durable of a directory's segments on a node's disk; false if nothing is.
+    pub fn rot(&mut self, node: NodeId, dir: DirName, ordinal: u64) -> bool {
+        self.nodes[usize::from(node.0)].disk.rot_somewhere(&mut self.store, Some(dir), ordinal).is_some()
     }
 
     /// Hands a process an input from outside of its connections: a signal.
@@ -447,8 +472,49 @@ impl World {
 
     fn run_lane(&mut self, node: NodeId, lane: Lane) -> Happened {
         self.last_acting = Some((node, lane));
+        if let Some(how) = self.nodes[usize::from(node.0)].doom {
+            return self.run_doomed(node, lane, how);
+        }
         self.run_task(node, Some(lane), |process, now, cx| process.run(now, lane, cx));
         self.take_exit()
+    }
+
+    /// Runs a task, and if it wrote to the disk lets the process end inside it: after a drawn entry of its journal of disk
+    /// calls and effects. What the task did later did not happen, and was not seen by anybody.
+    fn run_doomed(&mut self, node: NodeId, lane: Lane, how: LastStop) -> Happened {
+        self.nodes[usize::from(node.0)].disk.begin_journal();
+        self.out.order = Some(Box::default());
+        self.act(node, Some(lane), |slot, _, now, cx| {
+            if let Some(process) = slot {
+                process.run(now, lane, cx);
+            }
+        });
+        let mut order = self.out.order.take().unwrap_or_default();
+        let n = &mut self.nodes[usize::from(node.0)];
+        let calls = n.disk.journaled();
+        order.place_effects(calls as u32, self.out.effects.len());
+        if calls == 0 {
+            n.disk.end_journal(&mut self.store, usize::MAX);
+            self.absorb(node);
+            self.drain_net();
+            return self.take_exit();
+        }
+        let entries = (calls + self.out.effects.len()) as u64;
+        let draw = self.seed.draw(Concern::DiskCut, u64::from(node.0), u64::from(n.incarnation));
+        let cut = 1 + draw % entries;
+        let before = |stands: &[u32]| stands.partition_point(|stands| u64::from(*stands) < cut);
+        let effects = before(&order.effects);
+        n.disk.end_journal(&mut self.store, cut as usize - effects);
+        self.out.effects.truncate(effects);
+        // What was traced between this entry and the next had happened.
+        let seen = order.trace.partition_point(|stands| u64::from(*stands) <= cut);
+        self.out.trace.truncate(seen);
+        self.absorb(node);
+        self.drain_net();
+        self.exits.retain(|(who, _)| *who != node);
+        self.bring_down(node, how);
+        self.nodes[usize::from(node.0)].cut_inside = true;
+        Happened::Event
     }
 
     fn run_task(&mut self, node: NodeId, lane: Option<Lane>, task: impl FnOnce(&mut Process, Now, &mut Cx<'_>)) {
@@ -471,6 +537,17 @@ impl World {
         lane: Option<Lane>,
         task: impl FnOnce(&mut Option<Process>, &Program, Now, &mut Cx<'_>),
     ) {
+        self.act(node, lane, task);
+        self.absorb(node);
+    }
+
+    /// Lets something be done with a node's process, disk, guards and outbox.
+    fn act(
+        &mut self,
+        node: NodeId,
+        lane: Option<Lane>,
+        task: impl FnOnce(&mut Option<Process>, &Program, Now, &mut Cx<'_>),
+    ) {
         let n = &mut self.nodes[usize::from(node.0)];
         let now = n.clock.now(self.now);
         let mut view = n.disk.view(&mut self.store);
@@ -487,7 +564,6 @@ impl World {
         if let (Some(lane), true) = (lane, spent > Nanos::ZERO) {
             n.occupy(lane, self.now + spent, self.now);
         }
-        self.absorb(node);
     }
 
     // ----------------------------------------------------------------------------------------------------------- effects

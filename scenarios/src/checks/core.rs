@@ -108,6 +108,15 @@ impl Core {
         }
     }
 
+    /// The last stop fell inside a task: some of its disk calls happened, and of its trace what came before the cut.
+    pub fn stopped_inside_a_task(&mut self, node: NodeId) {
+        if let Some(Place { cluster, part: Part::Broker(slot) }) = self.roster.place(node) {
+            if let Some(c) = self.ghost.clusters.get_mut(usize::from(cluster)) {
+                c.broker(slot).cut_inside = true;
+            }
+        }
+    }
+
     /// A process ended. `broken`: its own assertion that failed, if that was it.
     pub fn on_stop<S: Sight>(&mut self, sight: &S, node: NodeId, stop: Stop, broken: Option<&'static str>) {
         let Some(Place { cluster, part }) = self.roster.place(node) else { return };
@@ -117,6 +126,7 @@ impl Core {
         }
         let (Part::Broker(slot), Some(c)) = (part, self.ghost.clusters.get_mut(usize::from(cluster))) else { return };
         c.broker(slot).stop = Some(stop);
+        c.broker(slot).cut_inside = false;
         c.broker(slot).applied = (0, 0);
         let lossy = matches!(stop, Stop::Lossy | Stop::Failed | Stop::Wiped);
         for (ix, g) in c.partitions.iter_mut().enumerate() {
@@ -325,8 +335,8 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
         Trace::LogRecovered { partition, start, end, clean } => {
             cx.at.partition = Some(partition);
             let promised = c.promised.remove(&(cx.slot, partition));
-            let stop = c.broker(cx.slot).stop;
-            recovered(cx, c.partition(partition), (start, end), clean, stop, promised);
+            let (stop, inside) = (c.broker(cx.slot).stop, c.broker(cx.slot).cut_inside);
+            recovered(cx, c.partition(partition), (start, end), clean, (stop, inside), promised);
         }
         Trace::BecameFollower { partition, .. } => {
             cx.at.partition = Some(partition);
@@ -399,12 +409,12 @@ fn recovered<S: Sight>(
     g: &mut PartitionGhost,
     (start, end): (Offset, Offset),
     clean: bool,
-    stop: Option<Stop>,
+    (stop, inside): (Option<Stop>, bool),
     promised: Option<Offset>,
 ) {
     let Some(own) = seated(cx, g) else { return };
     let stop = if g.members[own].torn() && stop != Some(Stop::Failed) { Some(Stop::Lossy) } else { stop };
-    s15_recovery::recovered(cx, g.members[own], stop, promised, end, clean);
+    s15_recovery::recovered(cx, g.members[own], (stop, inside), promised, end, clean);
     g.members[own].set_torn(false);
     g.members[own].set_cut(false);
     let log = cx.replica(cx.slot).map(|r| r.log);
@@ -424,8 +434,8 @@ fn begun_anew<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost) {
     let g = c.partition(partition);
     if g.position(cx.slot).is_some_and(|own| g.members[own].torn()) {
         let promised = c.promised.remove(&(cx.slot, partition));
-        let stop = c.broker(cx.slot).stop;
-        recovered(cx, c.partition(partition), (Offset::ZERO, Offset::ZERO), false, stop, promised);
+        let (stop, inside) = (c.broker(cx.slot).stop, c.broker(cx.slot).cut_inside);
+        recovered(cx, c.partition(partition), (Offset::ZERO, Offset::ZERO), false, (stop, inside), promised);
     }
 }
 

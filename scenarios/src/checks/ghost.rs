@@ -393,6 +393,8 @@ pub struct BrokerGhost {
     pub fenced: bool,
     /// How its last life ended; `None` before it ended once.
     pub stop: Option<Stop>,
+    /// Its last life ended inside a task, whose trace is of a part of what it did to the disk.
+    pub cut_inside: bool,
     /// The metadata it applied: end and hash.
     pub applied: (i64, u64),
 }

@@ -11,7 +11,7 @@ use mirrorlab_model::ids::Offset;
 pub(super) fn recovered<S: Sight>(
     cx: &mut Cx<'_, S>,
     before: Member,
-    stop: Option<Stop>,
+    (stop, inside): (Option<Stop>, bool),
     promised: Option<Offset>,
     end: Offset,
     clean: bool,
@@ -23,13 +23,13 @@ pub(super) fn recovered<S: Sight>(
     if clean && !matches!(stop, Some(Stop::Clean)) {
         cx.broken("S15", format_args!("no clean-shutdown marker after {stop:?}"), "it is there");
     }
-    // A cut may not have reached the disk; an append that failed may have.
-    let back = before.was_cut() && matches!(stop, Some(Stop::Lossy)) || matches!(stop, Some(Stop::Failed));
+    // A cut may not have reached the disk; an append that failed may have, and one that a crash fell into.
+    let back = inside || before.was_cut() && matches!(stop, Some(Stop::Lossy)) || matches!(stop, Some(Stop::Failed));
     if end > was && !back {
         cx.broken("S15", format_args!("a prefix of the log, which ended at {was}"), format_args!("it ends at {end}"));
     }
     match stop {
-        Some(Stop::Clean | Stop::Killed) if end < was => {
+        Some(Stop::Clean | Stop::Killed) if end < was && !inside => {
             cx.broken(
                 "S15",
                 format_args!("a log that still ends at {was} after {stop:?}"),

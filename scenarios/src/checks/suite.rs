@@ -74,6 +74,9 @@ impl Suite {
                 LastStop::Wiped => (Stop::Wiped, None),
             };
             self.core.on_stop(sight, NodeId(at as u16), stop, broken);
+            if node.cut_inside {
+                self.core.stopped_inside_a_task(NodeId(at as u16));
+            }
         }
     }
 

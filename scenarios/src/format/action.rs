@@ -161,16 +161,22 @@ pub struct Step {
 pub enum Action {
     // -- processes
     /// The machine loses power: unflushed data is lost by the rules of the disk.
+    /// `inside_task`: not now, but in the middle of the next task that writes to the disk.
     PowerLoss {
         node: NodeRef,
         #[serde(skip_serializing_if = "Option::is_none")]
         restart_after: Option<Time>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        inside_task: bool,
     },
-    /// The process is killed: the page cache stays.
+    /// The process is killed: the page cache stays. `inside_task`: not now, but in the middle of the next task that writes
+    /// to the disk, after a drawn one of its disk calls and effects.
     Kill {
         node: NodeRef,
         #[serde(skip_serializing_if = "Option::is_none")]
         restart_after: Option<Time>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        inside_task: bool,
     },
     /// Controlled shutdown.
     Shutdown {
@@ -244,7 +250,8 @@ pub enum Action {
         #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
         lasting: Option<Time>,
     },
-    /// Connections over a link, or of a node, are reset; `silent`: they die without a word.
+    /// Connections over a link, or of a node, are reset at both ends; `silent`: nothing passes any more, and neither end is
+    /// told.
     ResetConnections {
         #[serde(skip_serializing_if = "Option::is_none")]
         link: Option<String>,
@@ -253,17 +260,27 @@ pub enum Action {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         silent: bool,
     },
-    /// Messages of a kind are delivered twice, the second time up to `extra` later on another connection.
+    /// Messages of a kind (`any`: all), `from` a place `to` a place if these are named, arrive `extra` late and twice: the
+    /// copy right behind the first, on the same connection.
     Duplicate {
         kind: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from: Option<Place>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to: Option<Place>,
         probability: Chance,
         extra: Time,
         #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
         lasting: Option<Time>,
     },
-    /// Messages of a kind are late by up to `extra`.
+    /// Messages of a kind (`any`: all), `from` a place `to` a place if these are named, arrive `extra` late, and what follows
+    /// on the same connection behind them.
     DelayMessages {
         kind: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from: Option<Place>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        to: Option<Place>,
         probability: Chance,
         extra: Time,
         #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
@@ -284,14 +301,14 @@ pub enum Action {
         #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
         lasting: Option<Time>,
     },
-    /// Calls do not end.
+    /// Flushes do not end.
     DiskStall {
         node: NodeRef,
         call: DiskCall,
         #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
         lasting: Option<Time>,
     },
-    /// Calls take `by` longer.
+    /// Calls of a kind take `by` longer.
     DiskSlow {
         node: NodeRef,
         call: DiskCall,
@@ -375,7 +392,7 @@ pub enum Action {
         partition: Option<u32>,
         min: u32,
     },
-    /// The cluster answers with another cluster id.
+    /// The cluster's processes say another cluster id from now on, and after restarts: its address leads to another cluster.
     SetClusterId { on: String, id: String },
     // -- operators of a mirror
     /// A mirror that was declared `later` is created.

@@ -95,8 +95,21 @@ fn relax(schema: &mut Value, name: &str) {
 
 /// Keys of actions that have a default, and the one-word forms of lists.
 fn steps(schema: &mut Value) {
-    const OPTIONAL: &[&str] =
-        &["on", "probability", "call", "bits", "partitions", "rf", "config", "partition", "permanent", "min"];
+    const OPTIONAL: &[&str] = &[
+        "on",
+        "probability",
+        "call",
+        "bits",
+        "partitions",
+        "rf",
+        "config",
+        "partition",
+        "permanent",
+        "min",
+        "one_way",
+        "silent",
+        "inside_task",
+    ];
     const NEEDED: &[(&str, &str)] = &[("disk-slow", "by"), ("add-partitions", "partitions")];
     let Some(step) = schema.pointer_mut("/$defs/Step") else { return };
     let mut variants = Vec::new();

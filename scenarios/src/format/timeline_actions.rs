@@ -55,7 +55,13 @@ impl Build<'_> {
         let falls = matches!(&*name.value, "power-loss" | "kill" | "shutdown" | "wipe");
         let restart_after = if falls { t.duration(&mut self.cx, "restart_after") } else { None };
         let lasting = if name.value == "pause" { self.lasting(t) } else { None };
+        let crashes = matches!(&*name.value, "power-loss" | "kill");
+        let inside_task = crashes && t.boolean(&mut self.cx, "inside_task").unwrap_or(false);
         let node = node?;
+        if inside_task && matches!(node, NodeRef::Client(_)) {
+            let message = "a client has no disk: its crash cannot fall inside a task".to_owned();
+            self.cx.error(&name.span, "conflict", message, "leave `inside_task` out".to_owned());
+        }
         if matches!(node, NodeRef::Client(_)) && !matches!(&*name.value, "pause" | "resume" | "kill" | "start") {
             let message = format!("`{}` cannot be done to a client", name.value);
             let help = "a client can be `pause`d, `resume`d, `kill`ed and `start`ed".to_owned();
@@ -63,8 +69,8 @@ impl Build<'_> {
             return None;
         }
         Some(match &*name.value {
-            "power-loss" => Action::PowerLoss { node, restart_after },
-            "kill" => Action::Kill { node, restart_after },
+            "power-loss" => Action::PowerLoss { node, restart_after, inside_task },
+            "kill" => Action::Kill { node, restart_after, inside_task },
             "shutdown" => Action::Shutdown { node, restart_after },
             "wipe" => Action::Wipe { node, restart_after },
             "start" => Action::Start { node },
@@ -109,13 +115,15 @@ impl Build<'_> {
             self.cx.unknown(at, "unknown-name", ("kind of message", "kinds of messages"), valid);
         }
         self.needs(t, "extra", "\"200 ms\"");
+        let from = t.text(&mut self.cx, "from").and_then(|at| self.place(&at));
+        let to = t.text(&mut self.cx, "to").and_then(|at| self.place(&at));
         let probability = t.chance(&mut self.cx, "probability").unwrap_or(Chance(1_000_000_000));
         let extra: Option<Time> = t.duration(&mut self.cx, "extra");
         let lasting = self.lasting(t);
         let (kind, extra) = (kind?.value, extra?);
         Some(match &*name.value {
-            "duplicate" => Action::Duplicate { kind, probability, extra, lasting },
-            _ => Action::DelayMessages { kind, probability, extra, lasting },
+            "duplicate" => Action::Duplicate { kind, from, to, probability, extra, lasting },
+            _ => Action::DelayMessages { kind, from, to, probability, extra, lasting },
         })
     }
 
@@ -229,6 +237,14 @@ impl Build<'_> {
             "disk-error" => {
                 let probability = t.chance(&mut self.cx, "probability").unwrap_or(Chance(1_000_000_000));
                 Some(Action::DiskError { node: node?, call, probability, lasting })
+            }
+            "disk-stall" if matches!(call, DiskCall::Read | DiskCall::Write) => {
+                // A process does nothing while it reads or writes: that is a `pause`, or a `disk-slow`.
+                let message = "only flushes can be kept from ending".to_owned();
+                let help =
+                    "leave `call` out, or write `call = \"flush\"`; `disk-slow` makes reads and writes slow".to_owned();
+                self.cx.error(&name.span, "conflict", message, help);
+                None
             }
             "disk-stall" => Some(Action::DiskStall { node: node?, call, lasting }),
             _ => {

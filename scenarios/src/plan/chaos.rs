@@ -136,8 +136,8 @@ fn drawn(kind: ChaosKind, strike: Strike, targets: &Targets, stage: &Stage, seed
     let once = |action| vec![(Time(0), action)];
     let extra = || Time(between(seed, "chaos.extra", n, Time::millis(1), Time::secs(1)).0);
     let actions = match kind {
-        ChaosKind::Crash => once(Action::Kill { node: node()?, restart_after: lasting }),
-        ChaosKind::PowerLoss => once(Action::PowerLoss { node: node()?, restart_after: lasting }),
+        ChaosKind::Crash => once(Action::Kill { node: node()?, restart_after: lasting, inside_task: false }),
+        ChaosKind::PowerLoss => once(Action::PowerLoss { node: node()?, restart_after: lasting, inside_task: false }),
         ChaosKind::Shutdown => once(Action::Shutdown { node: node()?, restart_after: lasting }),
         ChaosKind::Pause => once(Action::Pause { node: node()?, lasting }),
         ChaosKind::Partition | ChaosKind::OneWay => {

@@ -3,7 +3,7 @@
 use super::node::{DiskModel, NodeDisk, LINKED};
 use super::store::Store;
 use crate::rng::{join, Concern};
-use mirrorlab_model::ports::{DiskError, FileId, FileName};
+use mirrorlab_model::ports::{DirName, DiskError, FileId, FileName};
 use std::cell::Cell;
 
 /// Kinds of calls, as a set.
@@ -152,11 +152,19 @@ impl NodeDisk {
     }
 
     /// Flips one drawn bit of a drawn log segment; returns where. Walks all files: meant for the rare fault.
-    pub fn rot_somewhere(&mut self, store: &mut Store, ordinal: u64) -> Option<(FileId, u64)> {
+    pub fn rot_somewhere(&mut self, store: &mut Store, dir: Option<DirName>, ordinal: u64) -> Option<(FileId, u64)> {
+        let only = match dir {
+            Some(name) => Some(self.tree.find(name)?),
+            None => None,
+        };
         let mut draw = self.seed.stream(Concern::DiskRot, u64::from(self.node.0), ordinal);
         let segment = |id: u32, dir: u32| matches!(self.tree.name_of(dir, FileId(id)), Some((_, FileName::Segment(_))));
-        let mut candidates: Vec<(u32, u64)> =
-            self.files.iter().filter(|(_, f)| f.flags & LINKED != 0).map(|(id, f)| (id, f.durable)).collect();
+        let mut candidates: Vec<(u32, u64)> = self
+            .files
+            .iter()
+            .filter(|(_, f)| f.flags & LINKED != 0 && only.is_none_or(|dir| dir == f.dir))
+            .map(|(id, f)| (id, f.durable))
+            .collect();
         candidates.retain(|(id, durable)| *durable > 0 && self.files.get(*id).is_some_and(|f| segment(*id, f.dir)));
         let (file, durable) = *candidates.get(draw.below(candidates.len() as u64) as usize)?;
         let pos = draw.below(durable);

@@ -43,6 +43,8 @@ pub(super) struct Conn {
     pub id: ConnId,
     pub stamp: u32,
     pub live: bool,
+    /// Packets pass no more, whatever the links do: neither end is told.
+    pub dead: bool,
     /// Attempts of the handshake that failed.
     pub attempts: u8,
     pub began: Nanos,
@@ -96,11 +98,11 @@ impl Slab {
             [End { node: from, state: EndState::Opening, place: 0 }, End { node: to, state: EndState::Idle, place: 0 }];
         let slot = if let Some(slot) = self.free.pop() {
             let conn = &mut self.conns[slot as usize];
-            (conn.id, conn.live, conn.attempts, conn.began, conn.ends) = (id, true, 0, now, ends);
+            (conn.id, conn.live, conn.dead, conn.attempts, conn.began, conn.ends) = (id, true, false, 0, now, ends);
             slot
         } else {
             let flows = [Flow::new(), Flow::new()];
-            self.conns.push(Conn { id, stamp: 0, live: true, attempts: 0, began: now, ends, flows });
+            self.conns.push(Conn { id, stamp: 0, live: true, dead: false, attempts: 0, began: now, ends, flows });
             (self.conns.len() - 1) as u32
         };
         self.index.insert(id, slot);

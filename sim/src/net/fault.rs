@@ -1,7 +1,7 @@
 //! Faults of the network, as plain data: cuts by any mix of site, node, cluster and role; worse links; and scripted
 //! departures from TCP.
 
-use super::topology::{Chance, LinkSpec, NodeSpec, Role, SiteIx};
+use super::topology::{Chance, Jitter, LinkSpec, NodeSpec, Role, SiteIx};
 use mirrorlab_model::ids::{Nanos, NodeId};
 
 /// Names a fault that is in force; chosen by the world.
@@ -116,6 +116,8 @@ pub struct Degrade {
     pub to: SiteIx,
     /// Added to the latency.
     pub extra_latency: Nanos,
+    /// In place of the jitter.
+    pub jitter: Option<Jitter>,
     /// Added to the loss.
     pub loss: Chance,
     /// An upper bound on the bandwidth.
@@ -125,6 +127,7 @@ pub struct Degrade {
 impl Degrade {
     pub(super) fn apply(&self, spec: &mut LinkSpec) {
         spec.latency = spec.latency + self.extra_latency;
+        spec.jitter = self.jitter.unwrap_or(spec.jitter);
         spec.loss = spec.loss.or(self.loss);
         if let Some(most) = self.bits_per_second {
             spec.bits_per_second = spec.bits_per_second.min(most);

@@ -2,7 +2,7 @@
 //! Their cost is the node's connections, or all of them for a fault.
 
 use super::connection::EndState;
-use super::fault::{Fault, FaultId};
+use super::fault::{Fault, FaultId, Who};
 use super::flow::{Acks, Item, Parcel, NEVER};
 use super::topology::NodeSpec;
 use super::{NetEvent, NetOut, Network, What};
@@ -115,6 +115,45 @@ impl Network {
         }
     }
 
+    /// Resets the connections between nodes of `one` and nodes of `other`, as a box between them does: both ends are told at
+    /// once. `silent`: nothing passes any more and nobody is told; who sends learns it by a time-out of its own, who only
+    /// listens never does. Returns how many.
+    pub fn reset(&mut self, now: Nanos, one: Who, other: Who, silent: bool, out: &mut NetOut) -> usize {
+        let mut struck: Vec<(u64, u32)> = Vec::new();
+        for (slot, conn) in self.slab.conns.iter().enumerate().filter(|(_, conn)| conn.live) {
+            let (Some(a), Some(b)) = (self.node(conn.ends[0].node), self.node(conn.ends[1].node)) else { continue };
+            let between = one.holds(&a.spec) && other.holds(&b.spec) || one.holds(&b.spec) && other.holds(&a.spec);
+            if between {
+                struck.push((conn.id.0, slot as u32));
+            }
+        }
+        struck.sort_unstable();
+        for (_, slot) in &struck {
+            if silent {
+                let conn = &mut self.slab.conns[*slot as usize];
+                conn.dead = true;
+                conn.flows.iter_mut().for_each(|flow| flow.reclaim(now));
+                self.refresh(*slot);
+            } else {
+                self.reset_one(now, *slot, out);
+            }
+        }
+        struck.len()
+    }
+
+    fn reset_one(&mut self, now: Nanos, slot: u32, out: &mut NetOut) {
+        let stamp = self.slab.conns[slot as usize].stamp;
+        let up = |end: &super::connection::End| self.node(end.node).is_some_and(|node| node.host == Host::Up);
+        // Who is up is told first: the end of a paused process keeps the news until it goes on.
+        let first = usize::from(!up(&self.slab.conns[slot as usize].ends[0]));
+        for end in [first, 1 - first] {
+            let conn = &self.slab.conns[slot as usize];
+            if conn.live && conn.stamp == stamp && conn.ends[end].state.is_known() {
+                self.tell_locally(now, slot, 1 - end, Parcel::TimedOut, out);
+            }
+        }
+    }
+
     /// The faults in force.
     pub fn faults(&self) -> impl Iterator<Item = (FaultId, &Fault)> {
         self.faults.iter().map(|(&id, fault)| (id, fault))
@@ -163,6 +202,7 @@ impl Network {
         let cut = [self.cut_between(&one.spec, &other.spec), self.cut_between(&other.spec, &one.spec)];
         let hosts = [one.host, other.host];
         let conn = &mut self.slab.conns[slot as usize];
+        let cut = cut.map(|cut| cut || conn.dead);
         for direction in [0, 1] {
             let flow = &mut conn.flows[direction];
             flow.cut = cut[direction];

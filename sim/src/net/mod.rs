@@ -317,6 +317,12 @@ impl Network {
         sum
     }
 
+    /// Whether nothing is on its way: no message, no attempt to connect, no end of a connection.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.slab.conns.iter().all(|conn| !conn.live || conn.flows.iter().all(|flow| flow.queue.is_empty()))
+    }
+
     /// How many connections stand, half-open ones and attempts included.
     #[must_use]
     pub fn connections(&self) -> usize {

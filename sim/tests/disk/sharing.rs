@@ -102,7 +102,7 @@ fn bit_rot_stays_on_one_disk() {
     // What is not durable does not rot; a drawn place is durable.
     world.append(0, a, &pieces[0]);
     assert!(!world.disks[0].rot(&mut world.store, a, good.len() as u64, 0));
-    let (file, pos) = world.disks[1].rot_somewhere(&mut world.store, 0).unwrap();
+    let (file, pos) = world.disks[1].rot_somewhere(&mut world.store, None, 0).unwrap();
     assert!(file == b && pos < good.len() as u64);
     assert_ne!(world.content(1, b), good);
     world.check();

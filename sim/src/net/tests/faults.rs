@@ -84,8 +84,14 @@ fn faults_overlap_and_end_one_by_one() {
 fn a_worse_link_is_worse_one_way_while_it_lasts() {
     let mut rig = Rig::wan();
     let conn = rig.connected(A, B);
-    let worse =
-        Degrade { from: WEST, to: EAST, extra_latency: ms(100), loss: Chance::NEVER, bits_per_second: Some(1_000_000) };
+    let worse = Degrade {
+        from: WEST,
+        to: EAST,
+        extra_latency: ms(100),
+        jitter: None,
+        loss: Chance::NEVER,
+        bits_per_second: Some(1_000_000),
+    };
     rig.fault(1, Fault::Degrade(worse));
     rig.send(conn, A, 1_182, 2); // 1,248 bytes with headers: 9.984 ms at 1 Mbit/s
     rig.send(conn, B, 1_182, 3);
@@ -138,4 +144,37 @@ fn a_sender_that_closed_retransmits_for_the_orphan_time_only() {
     rig.send(conn, B, 100, 3);
     rig.pass(Nanos::from_secs(1));
     assert_eq!(rig.got(B)[0].1, Got::Closed(CloseReason::Reset));
+}
+
+#[test]
+fn a_reset_tells_both_ends_at_once_and_spares_other_connections() {
+    let mut rig = Rig::wan();
+    let (over, within) = (rig.connected(A, B), rig.connected(B, C));
+    rig.send(over, A, 100, 2);
+    let many = rig.reset(Who::Site(WEST), Who::Site(EAST), false);
+    assert_eq!(many, 1);
+    rig.pass(Nanos::from_secs(1));
+    assert_eq!([A, B].map(|end| rig.got(end)[0].1), [Got::Closed(CloseReason::Reset); 2]);
+    assert_eq!(rig.numbers(B), [0; 0], "what was on its way is gone");
+    assert_eq!((rig.net.connections(), rig.pending()), (1, 0));
+    rig.send(within, B, 100, 3);
+    rig.pass(Nanos::from_secs(1));
+    assert_eq!(rig.numbers(C), [3]);
+}
+
+#[test]
+fn a_silent_reset_tells_nobody_and_kills_no_other_connection() {
+    let mut rig = Rig::wan();
+    let conn = rig.connected(A, B);
+    assert_eq!(rig.reset(Who::Node(A), Who::Anyone, true), 1);
+    rig.send(conn, A, 100, 2);
+    rig.pass(Nanos::from_secs(3_000));
+    assert!(rig.log.is_empty(), "a kernel without a time-out sends again for ever: the process has to lose patience");
+    rig.close(conn, A);
+    rig.pass(Nanos::from_secs(300));
+    assert!(rig.log.is_empty(), "who only listens never learns of it");
+    let again = rig.connected(A, B);
+    rig.send(again, A, 100, 3);
+    rig.pass(Nanos::from_secs(1));
+    assert_eq!(rig.numbers(B), [3]);
 }

@@ -73,6 +73,11 @@ impl Rig {
             self.log.push((self.now, node, conn, got));
         }
     }
+    pub fn reset(&mut self, one: Who, other: Who, silent: bool) -> usize {
+        let many = self.net.reset(self.now, one, other, silent, &mut self.out);
+        self.drain();
+        many
+    }
     pub fn connect(&mut self, from: NodeId, to: NodeId) -> ConnId {
         let conn = ConnId((u64::from(from.0) << 40) | self.conns);
         self.conns += 1;

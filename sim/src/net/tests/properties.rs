@@ -141,8 +141,17 @@ impl Play {
             Step::Slow(id, bits) => {
                 let (extra_latency, loss) = (ms(3), Chance::from_ratio(0.02));
                 let bits_per_second = Some(bits);
-                self.rig
-                    .fault(id, Fault::Degrade(Degrade { from: EAST, to: WEST, extra_latency, loss, bits_per_second }));
+                self.rig.fault(
+                    id,
+                    Fault::Degrade(Degrade {
+                        from: EAST,
+                        to: WEST,
+                        extra_latency,
+                        jitter: None,
+                        loss,
+                        bits_per_second,
+                    }),
+                );
             }
             Step::Heal(id) => self.rig.heal(id),
             Step::Pass(time) => self.rig.pass(Nanos(time)),
