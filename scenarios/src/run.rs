@@ -79,6 +79,8 @@ const MIRRORS: u32 = SAMPLE + 16;
 const VIOLATIONS_MAX: usize = 20;
 /// How often a phase is looked at that waits for the world.
 const LOOK: Nanos = Nanos::from_millis(250);
+/// What a mirror's retry may take until the mirror has everything again.
+const RETRY_TIME: Nanos = Nanos::from_secs(30);
 /// How often convergence is looked at in a small world: the grain of the catch-up time.
 const LOOK_CLOSELY: Nanos = Nanos::from_millis(20);
 
@@ -107,6 +109,8 @@ pub struct Run {
     pub(crate) bands: Vec<Band>,
     base: Nanos,
     safety_end: Nanos,
+    /// Until when the last retries of mirrors are awaited beyond the converge phase.
+    retries_end: Option<Nanos>,
     stands: Vec<Stand>,
     over: BTreeSet<String>,
     waiting: usize,
@@ -162,6 +166,7 @@ impl Run {
             bands: Vec::new(),
             base: Nanos::ZERO,
             safety_end: Nanos::ZERO,
+            retries_end: None,
             over: BTreeSet::new(),
             phase: Phase::BrokersIn,
             partitions,
@@ -282,7 +287,12 @@ impl Run {
         let left = self.suite.liveness(&self.lab.world, &self.lab.setup);
         if !left.violations.is_empty() {
             let end = self.safety_end + self.job.plan.stage.phases.converge.nanos();
-            if self.now() < end {
+            if self.now() < end.max(self.retries_end.unwrap_or_default()) {
+                return ControlFlow::Continue(());
+            }
+            // Retries become rare with the faults before: one more of each is awaited, however late (L11).
+            if let (Some(due), None) = (left.retry_at, self.retries_end) {
+                self.retries_end = Some(due + RETRY_TIME);
                 return ControlFlow::Continue(());
             }
             return ControlFlow::Break(End { violations: left.violations, excuses: left.excuses });
