@@ -83,6 +83,8 @@ const LOOK: Nanos = Nanos::from_millis(250);
 const SWEEP_MAX: u64 = 1_000;
 /// The same of the end of the safety phase.
 const SWEEP_AT_HEAL_MAX: u64 = 20_000;
+/// What a mirror's retry may take until the mirror has everything again.
+const RETRY_TIME: Nanos = Nanos::from_secs(30);
 /// How often convergence is looked at in a small world: the grain of the catch-up time.
 const LOOK_CLOSELY: Nanos = Nanos::from_millis(20);
 
@@ -113,6 +115,8 @@ pub struct Run {
     pub(crate) bands: Vec<Band>,
     base: Nanos,
     safety_end: Nanos,
+    /// Until when the last retries of mirrors are awaited beyond the converge phase.
+    retries_end: Option<Nanos>,
     stands: Vec<Stand>,
     over: BTreeSet<String>,
     waiting: usize,
@@ -171,6 +175,7 @@ impl Run {
             bands: Vec::new(),
             base: Nanos::ZERO,
             safety_end: Nanos::ZERO,
+            retries_end: None,
             over: BTreeSet::new(),
             phase: Phase::BrokersIn,
             partitions,
@@ -293,7 +298,12 @@ impl Run {
         let left = self.suite.liveness(&self.lab.world, &self.lab.setup);
         if !left.violations.is_empty() {
             let end = self.safety_end + self.job.plan.stage.phases.converge.nanos();
-            if self.now() < end {
+            if self.now() < end.max(self.retries_end.unwrap_or_default()) {
+                return ControlFlow::Continue(());
+            }
+            // Retries become rare with the faults before: one more of each is awaited, however late (L11).
+            if let (Some(due), None) = (left.retry_at, self.retries_end) {
+                self.retries_end = Some(due + RETRY_TIME);
                 return ControlFlow::Continue(());
             }
             return ControlFlow::Break(End { violations: left.violations, excuses: left.excuses });

@@ -109,6 +109,7 @@ impl Broker {
             ready: Vec::new(),
             config,
         };
+        broker.replicas.limit_sessions(broker.config.configs.max_incremental_fetch_session_cache_slots);
         broker.load(now, cx);
         broker.start_chores(now, cx);
         broker.observer.ask(now, cx);

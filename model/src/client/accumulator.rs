@@ -7,7 +7,7 @@
 use crate::client::idempotence::Idempotence;
 use crate::client::metadata::ClusterView;
 use crate::guards::{client, Guards};
-use crate::ids::{BrokerId, Nanos, PartitionIx};
+use crate::ids::{BrokerId, Nanos, PartitionIx, ProducerEpoch, ProducerId};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,8 +28,12 @@ pub struct Batch {
     pub count: u32,
     /// Producer sequence of its first record, within `generation`.
     pub base_sequence: i32,
-    /// The (producer id, epoch) its sequence counts in.
+    /// The (producer id, epoch) its sequence counts in, by number.
     pub generation: u32,
+    /// That producer id.
+    pub producer: ProducerId,
+    /// That epoch: the producer's own may be further by the time the batch is sent again.
+    pub epoch: ProducerEpoch,
     /// The generation that its bytes carry; differs from `generation` between a bump and the next sending.
     pub stamped: u32,
     /// When its first record was taken; the delivery timeout counts from here.
@@ -44,6 +48,14 @@ pub struct Batch {
     pub decided: bool,
     /// Its bytes, shared with the other batches of its first request.
     pub bytes: Bytes,
+}
+
+impl Batch {
+    /// Gives it a sequence under the producer's present identity; its bytes follow with the next sending.
+    pub fn renumber(&mut self, base_sequence: i32, ids: &Idempotence) {
+        self.base_sequence = base_sequence;
+        (self.generation, self.producer, self.epoch) = (ids.generation, ids.producer, ids.epoch);
+    }
 }
 
 /// Records of one partition that wait, taken at one tick (or joined to its last, unfilled batch later).

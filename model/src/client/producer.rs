@@ -361,6 +361,8 @@ impl Producer {
             count: run.count,
             base_sequence,
             generation,
+            producer: self.ids.producer,
+            epoch: self.ids.epoch,
             stamped: generation,
             created: run.created,
             not_before: Nanos::ZERO,
@@ -381,14 +383,13 @@ impl Producer {
         // Without the guard a retry is numbered as if it were new: the broker cannot know it again (T19's client side).
         if self.ids.is_on() && cx.guards.admits(client::RetryKeepsSequence, false) {
             let s = &mut self.held.slots[slot as usize];
-            batch.base_sequence = s.next_sequence;
-            batch.generation = self.ids.generation;
+            batch.renumber(s.next_sequence, &self.ids);
             s.generation = self.ids.generation;
             s.next_sequence = advance(batch.base_sequence, batch.count, cx.guards);
             batch.stamped = batch.generation.wrapping_sub(1);
         }
         if batch.stamped != batch.generation {
-            batch.bytes = restamp(&batch.bytes, self.ids.producer, self.ids.epoch, batch.base_sequence);
+            batch.bytes = restamp(&batch.bytes, batch.producer, batch.epoch, batch.base_sequence);
             batch.stamped = batch.generation;
         }
         Some(batch)

@@ -302,6 +302,29 @@ fn a_bump_rewrites_all_open_batches_of_its_partition_in_order() {
 }
 
 #[test]
+fn a_batch_keeps_the_epoch_of_its_sequence_when_another_partition_raises_it_again() {
+    let mut bench = bench(limited(6), &[(1, 0), (2, 0)]);
+    let (a, b) = (bench.request(), bench.request());
+    verdict(&mut bench, &a, ErrorCode::None, 0, None);
+    verdict(&mut bench, &b, ErrorCode::None, 0, None);
+    bench.pass_ms(20);
+    let (c, d) = (bench.request(), bench.request());
+    assert_eq!((contents(&c), contents(&d)), (vec![(0, 0, 1, 2, 1)], vec![(1, 0, 1, 3, 1)]));
+    // Both brokers lost what they acknowledged, and say so one after the other.
+    verdict(&mut bench, &c, ErrorCode::OutOfOrderSequenceNumber, -1, None);
+    verdict(&mut bench, &d, ErrorCode::OutOfOrderSequenceNumber, -1, None);
+    assert_eq!(bench.process.counts().bumps, 2);
+    bench.pass_ms(200);
+    let (c, d) = (bench.request(), bench.request());
+    assert_eq!((contents(&c), contents(&d)), (vec![(0, 1, 0, 2, 1)], vec![(1, 2, 0, 3, 1)]));
+    verdict(&mut bench, &c, ErrorCode::None, 0, None);
+    bench.pass_ms(10);
+    // Sequence 0 again, so it has to be another epoch than that of the batch before: else it looks like its duplicate.
+    let new = [contents(&bench.request()), contents(&bench.request())];
+    assert_eq!(new, [vec![(1, 2, 1, 4, 1)], vec![(0, 2, 0, 5, 1)]]);
+}
+
+#[test]
 fn behind_an_undecided_batch_new_ones_wait_and_a_gap_is_closed_by_a_bump() {
     let mut config = config();
     config.load.limit = Some(2);

@@ -237,7 +237,6 @@ impl Producer {
     }
 
     fn rewrite(&mut self, slot: u32, cx: &mut Cx) {
-        let generation = self.ids.generation;
         let mut open: Vec<&mut Batch> = Vec::new();
         for token in self.cluster.own_tokens_mut() {
             if let Asked::Produce { batches, .. } = token {
@@ -248,12 +247,11 @@ impl Producer {
         open.sort_unstable_by_key(|b| b.ordinal);
         let mut next = 0;
         for batch in open {
-            batch.base_sequence = next;
-            batch.generation = generation;
+            batch.renumber(next, &self.ids);
             next = advance(next, batch.count, cx.guards);
         }
         let s = &mut self.held.slots[slot as usize];
-        (s.next_sequence, s.acked_next, s.generation) = (next, 0, generation);
+        (s.next_sequence, s.acked_next, s.generation) = (next, 0, self.ids.generation);
     }
 }
 

@@ -4,11 +4,14 @@
 use crate::guards::mirror as guard;
 use crate::ids::{LeaderEpoch, Now, PartitionIx};
 use crate::mirror::epochs::bump_minimum;
+use crate::mirror::fetcher::FailCause;
 use crate::mirror::manager::{MirrorManager, MirrorTask, WAIT_MAX};
 use crate::ports::Cx;
-use crate::replica::channel::Purpose;
+use crate::replica::channel::{Outcome as ChannelOutcome, Purpose};
+use crate::states::MirrorState;
 use crate::trace::Trace;
-use crate::wire::messages::BumpLeaderEpochsRequest;
+use crate::wire::messages::{Body, BumpLeaderEpochsRequest};
+use std::collections::BTreeSet;
 
 /// Partitions per bump request.
 const BUMPS_PER_REQUEST: usize = 10_000;
@@ -39,16 +42,49 @@ impl MirrorManager {
         cx.trace(Trace::BumpRequested { partition, min });
     }
 
-    /// Sends the bumps collected so far, in requests below the controller's limits (decision 16). The answer is not waited
-    /// for: a bump is done when the image says so (spec 3.3), and its wait has a timer.
+    /// Sends the bumps collected so far, in requests below the controller's limits (decision 16). A bump is done when the image
+    /// says so (spec 3.3), and its wait has a timer; the answer only tells what will not be done.
     pub(super) fn send_bumps(&mut self, now: Now, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         if self.bumps.is_empty() {
             return;
         }
         let bumps = std::mem::take(&mut self.bumps);
         for parts in bumps.chunks(BUMPS_PER_REQUEST) {
+            self.requests += 1;
+            self.bumps_asked.insert(self.requests, parts.to_vec());
             let body = BumpLeaderEpochsRequest { parts: parts.to_vec() };
-            task.controller.send(body.into(), Purpose::Mirror(0), Some(now.mono + WAIT_MAX), now, cx);
+            let purpose = Purpose::Mirror(self.requests);
+            task.controller.send(body.into(), purpose, Some(now.mono + WAIT_MAX), now, cx);
         }
     }
+
+    /// The controller answered, or did not in time. What it refused or left out of its answer counts as failed (decision 32):
+    /// it may be asked for again, and a partition that waits for it does not wait in vain.
+    pub fn on_outcome(&mut self, now: Now, outcome: ChannelOutcome, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+        let Purpose::Mirror(request) = outcome.purpose else { return };
+        let Some(asked) = self.bumps_asked.remove(&request) else { return };
+        let granted: BTreeSet<PartitionIx> = match &outcome.result {
+            Ok(Body::BumpLeaderEpochsResponse(answer)) if answer.error.is_none() => {
+                answer.parts.iter().filter(|(_, error)| error.is_none()).map(|(partition, _)| *partition).collect()
+            }
+            _ => BTreeSet::new(),
+        };
+        for (partition, min) in asked.into_iter().filter(|(partition, _)| !granted.contains(partition)) {
+            let Some(part) = self.part_mut(partition).filter(|part| part.bump_min == Some(min)) else { continue };
+            match (part.state, &outcome.result) {
+                (MirrorState::EpochFencing, Ok(_)) => {
+                    part.bump_min = None;
+                    self.fail(now, partition, FailCause::BumpRefused, task, cx);
+                }
+                // Its own timer ends the wait.
+                (MirrorState::EpochFencing, Err(_)) => {}
+                _ => part.bump_min = None,
+            }
+        }
+        self.arm(cx);
+    }
 }
+
+#[cfg(test)]
+#[path = "bumps_tests.rs"]
+mod tests;

@@ -105,14 +105,13 @@ impl Fetcher {
         if !answer.error.is_none() {
             return self.reset_session();
         }
-        self.session_id = answer.session_id;
-        self.session_epoch = if answer.session_id == 0 {
-            0
-        } else if self.session_epoch == i32::MAX {
-            1
+        if answer.session_id == 0 {
+            // The source keeps no session for us (its cache is full): every request has to name everything.
+            self.reset_session();
         } else {
-            self.session_epoch + 1
-        };
+            self.session_id = answer.session_id;
+            self.session_epoch = if self.session_epoch == i32::MAX { 1 } else { self.session_epoch + 1 };
+        }
         for part in &answer.parts {
             let first = part.first_batch as usize;
             let batches = answer.batches.get(first..first + part.batch_count as usize).unwrap_or_default();
@@ -216,7 +215,7 @@ impl Fetcher {
                 if hint.epoch > slot.epoch {
                     // The same broker leads on, in a newer epoch: its log may differ from what it had before.
                     if let Some(slot) = self.slot_mut(answer.slot) {
-                        slot.epoch = hint.epoch;
+                        (slot.epoch, slot.unproven) = (hint.epoch, true);
                     }
                     let phase =
                         if slot.last_fetched_epoch == LeaderEpoch::NONE { Phase::Fetching } else { Phase::Truncating };
@@ -259,12 +258,23 @@ impl Fetcher {
             if !part.error.is_none() || slot.source_partition != part.partition {
                 local.outcomes.push(Outcome::Fail(slot.partition, FailCause::SourceMetadataStale));
             } else if part.end.end < Offset::ZERO {
-                // Our epoch is above everything the source knows: stock rule, no cut; the fetch will tell (spec 3.9).
-                self.set_phase(at, Phase::Fetching);
+                self.on_epoch_above_source(at, local);
             } else {
                 self.on_diverging(at, part.end, local);
             }
         }
+    }
+
+    /// Our last epoch is above everything the source knows. The stock rule cuts nothing here (spec 3.9), but a fetch that names
+    /// this epoch is answered OFFSET_OUT_OF_RANGE, and so is every one after it. If nothing was written in it (this broker led
+    /// before the topic was mirrored), it is forgotten; else the source's log is another one from where it begins (decision
+    /// 39).
+    fn on_epoch_above_source(&mut self, at: u32, local: &mut Local<'_, '_>) {
+        let Some(slot) = self.slot(at).copied() else { return };
+        let Some(log) = local.replicas.log(slot.partition) else { return };
+        let (start, end) = (log.start(), log.end());
+        let from = log.epochs().entries().last().map_or(end, |entry| entry.start.max(start));
+        self.cut(at, from, end, local);
     }
 
     fn refuse_answer(&mut self, asked: &[u32], local: &mut Local<'_, '_>) {
@@ -340,7 +350,9 @@ impl Fetcher {
             } else if first.offset > end {
                 self.jump_gap(at, end, first.offset, local);
             } else {
-                self.set_phase(at, Phase::Fetching);
+                // The offset is in range: it was refused for its epoch, or the log grew meanwhile and may be another one.
+                let nothing = slot.last_fetched_epoch == LeaderEpoch::NONE;
+                self.set_phase(at, if nothing { Phase::Fetching } else { Phase::Truncating });
             }
         }
     }

@@ -9,7 +9,10 @@ use crate::replica::testing::batch_at;
 use crate::states::{DesiredState, MirrorState};
 use crate::trace::Trace;
 use crate::wire::errors::ErrorCode;
-use crate::wire::messages::{Body, EpochAnswer, EpochEnd, OffsetForLeaderEpochResponse};
+use crate::wire::messages::{
+    Body, EpochAnswer, EpochEnd, FetchPartAnswer, FetchResponse, ListOffsetsResponse, OffsetAnswer,
+    OffsetForLeaderEpochResponse,
+};
 
 const P: PartitionIx = PartitionIx(0);
 
@@ -99,4 +102,110 @@ fn rep_23_lag_of_an_answer_without_records() {
     rig.metadata(&[Record::MirrorTopicStateChange { topic, mirror, desired: DesiredState::Stopped }]);
     assert_eq!((lag(&rig), rig.manager.source_high_watermark(P)), (None, None));
     assert_eq!((rig.manager.iter().count(), rig.manager.busy_fetchers()), (0, 0));
+}
+
+fn is_fetch(body: &Body) -> bool {
+    matches!(body, Body::FetchRequest(_))
+}
+fn is_epochs(body: &Body) -> bool {
+    matches!(body, Body::OffsetForLeaderEpochRequest(_))
+}
+fn is_offsets(body: &Body) -> bool {
+    matches!(body, Body::ListOffsetsRequest(_))
+}
+
+/// The source does not know our last epoch, nor anything above it.
+fn undefined() -> OffsetForLeaderEpochResponse {
+    epoch_ends(&[(P, -1, -1)])
+}
+
+/// A topic that this broker led, and wrote to or not, before it is mirrored: the fetcher is about to ask.
+fn led_before(records: usize) -> Rig {
+    let mut rig = Rig::new();
+    rig.plain_topic(0, "orders");
+    if records > 0 {
+        rig.produce(0, records);
+    }
+    rig.start(0);
+    rig.opened(rig.connects[0].0);
+    rig.answer(&[(0, "orders")]);
+    rig.opened(rig.connects[1].0);
+    rig
+}
+
+/// The log ends in an epoch in which nothing was written and of which the source never heard. A fetch that names it is
+/// refused as out of range, for ever: so it is forgotten.
+#[test]
+fn an_empty_epoch_of_our_own_is_forgotten() {
+    let mut rig = led_before(0);
+    assert_eq!(rig.replicas.log(P).unwrap().latest_epoch(), LeaderEpoch(0));
+    rig.answer_to(is_epochs, undefined());
+    assert_eq!(rig.replicas.log(P).unwrap().latest_epoch(), LeaderEpoch::NONE);
+    let Some(Body::FetchRequest(fetch)) = rig.sent.last().map(|(_, m)| &m.body) else { panic!("{:?}", rig.sent) };
+    assert_eq!((fetch.parts[0].fetch_offset, fetch.parts[0].last_fetched_epoch), (Offset(0), LeaderEpoch::NONE));
+}
+
+/// As above, but there are records in it: the source's log is another one from the first of them on (decision 39).
+#[test]
+fn records_in_an_epoch_that_the_source_never_had_contradict_it() {
+    let mut rig = led_before(3);
+    rig.answer_to(is_epochs, undefined());
+    let part = rig.manager.part(P).unwrap();
+    assert_eq!((part.state, part.cause), (MirrorState::Failed, Some(FailCause::Diverged)));
+    assert_eq!((part.attempt, part.diverged_at), (-1, Some(Offset(0))));
+}
+
+fn out_of_range() -> FetchPartAnswer {
+    FetchPartAnswer {
+        slot: 0,
+        partition: P,
+        error: ErrorCode::OffsetOutOfRange,
+        high_watermark: Offset::UNKNOWN,
+        last_stable: Offset::UNKNOWN,
+        log_start: Offset::UNKNOWN,
+        diverging: None,
+        current_leader: None,
+        mirror_leader_epoch: LeaderEpoch::NONE,
+        first_batch: 0,
+        batch_count: 0,
+        aborted: None,
+    }
+}
+
+/// Out of range, but the offset is in range: it was refused for its epoch, so that is what is asked about.
+#[test]
+fn a_fetch_refused_for_its_epoch_asks_about_the_epoch() {
+    let mut rig = led_before(3);
+    rig.answer_to(is_epochs, epoch_ends(&[(P, 0, 3)]));
+    rig.answer_to(is_fetch, FetchResponse { parts: vec![out_of_range()], ..Default::default() });
+    let at = |offset| OffsetAnswer {
+        partition: P,
+        error: ErrorCode::None,
+        timestamp: -1,
+        offset: Offset(offset),
+        leader_epoch: LeaderEpoch(0),
+    };
+    rig.answer_to(is_offsets, ListOffsetsResponse { parts: vec![at(0), at(3)] });
+    assert!(rig.sent.last().is_some_and(|(_, m)| is_epochs(&m.body)), "{:?}", rig.sent);
+}
+
+/// The source may have no room for a session: then every request is a full one and names all partitions, not only those that
+/// moved.
+#[test]
+fn without_a_session_every_request_names_all_partitions() {
+    let mut rig = Rig::new();
+    rig.mirrored_topic(0, "orders");
+    rig.mirrored_topic(1, "bills");
+    rig.opened(rig.connects[0].0);
+    rig.answer(&[(0, "orders"), (1, "bills")]);
+    for (conn, _) in rig.connects.clone().into_iter().skip(1) {
+        rig.opened(conn);
+    }
+    for session_id in [0, 0, 7, 7] {
+        let Body::FetchRequest(fetch) = rig.answer_to(is_fetch, FetchResponse { session_id, ..Default::default() })
+        else {
+            unreachable!("looked at")
+        };
+        assert_eq!((fetch.session_id, fetch.parts.len()), if fetch.session_epoch == 0 { (0, 2) } else { (7, 0) });
+    }
 }

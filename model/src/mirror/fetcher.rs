@@ -7,6 +7,7 @@
 
 use crate::ids::{BrokerEpoch, BrokerId, LeaderEpoch, MirrorIx, Nanos, NodeId, Now, Offset, PartitionIx, TopicIx};
 use crate::mirror::link::Link;
+use crate::mirror::source::NoLeader;
 use crate::ports::{Cx, Lane};
 use crate::replica::chunked::Chunked;
 use crate::wire::messages::{
@@ -59,7 +60,7 @@ pub struct Slot {
     pub in_session: bool,
     /// A bump was asked for since the slot was taken.
     pub bump_asked: bool,
-    /// No answer with this assignment was good yet.
+    /// No answer in this source epoch was good yet.
     pub unproven: bool,
 }
 
@@ -166,6 +167,8 @@ pub enum FailCause {
     Diverged,
     /// The leader epoch was not raised in time.
     BumpTimedOut,
+    /// The controller did not raise the leader epoch.
+    BumpRefused,
     /// The replicas did not reach the leader in time after a cut.
     ReplicasBehind,
 }
@@ -184,6 +187,7 @@ impl FailCause {
             Self::OffsetMismatch => "The fetched offsets do not continue the log",
             Self::Diverged => "diverged: the source's log contradicts the mirrored one",
             Self::BumpTimedOut => "The leader epoch was not raised in time",
+            Self::BumpRefused => "The controller refused to raise the leader epoch",
             Self::ReplicasBehind => "The replicas did not reach the leader in time after a cut",
         }
     }
@@ -191,6 +195,15 @@ impl FailCause {
     #[must_use]
     pub const fn is_retryable(self) -> bool {
         !matches!(self, Self::Diverged | Self::SourceClusterChanged)
+    }
+}
+
+impl From<NoLeader> for FailCause {
+    fn from(why: NoLeader) -> Self {
+        match why {
+            NoLeader::TopicMissing => Self::SourceTopicMissing,
+            NoLeader::NotKnown | NoLeader::NoneNow => Self::SourceLeaderUnknown,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::mirror::fetcher::{FailCause, Fetcher, FetcherKey, Outcome, Task};
 use crate::mirror::retry::RetryPolicy;
 use crate::mirror::sync::{Source, SourceTask};
 use crate::ports::{Cx, Input, Lane, Timer};
-use crate::replica::channel::{ControllerChannel, Outcome as ChannelOutcome};
+use crate::replica::channel::ControllerChannel;
 use crate::replica::chunked::Chunked;
 use crate::replica::Replicas;
 use crate::states::{DesiredState, MirrorState};
@@ -106,6 +106,10 @@ pub struct MirrorManager {
     pub(super) waits: BTreeSet<(Nanos, PartitionIx)>,
     pub(super) tasks: VecDeque<ManagerTask>,
     pub(super) bumps: Vec<(PartitionIx, LeaderEpoch)>,
+    /// Bumps that the controller was asked for, by the request's number.
+    pub(super) bumps_asked: BTreeMap<u64, Vec<(PartitionIx, LeaderEpoch)>>,
+    /// Numbers requests to the controller.
+    pub(super) requests: u64,
     pub(super) outcomes: Vec<Outcome>,
     pub(super) draws: u64,
     timer_at: Option<Nanos>,
@@ -154,6 +158,18 @@ pub(super) enum ManagerTask {
     Tick,
 }
 
+impl Part {
+    /// FAILED: when it is tried again, by this broker's monotonic clock.
+    #[must_use]
+    pub fn retry_at(&self) -> Option<Nanos> {
+        self.retry_at
+    }
+    /// FAILED, and its time has come: all it waits for is what the source says of its leader.
+    pub(super) fn is_retrying(&self, now: Now) -> bool {
+        self.state == MirrorState::Failed && self.retry_at.is_some_and(|at| at <= now.mono)
+    }
+}
+
 impl MirrorManager {
     /// A manager without partitions.
     #[must_use]
@@ -171,6 +187,8 @@ impl MirrorManager {
             waits: BTreeSet::new(),
             tasks: VecDeque::new(),
             bumps: Vec::new(),
+            bumps_asked: BTreeMap::new(),
+            requests: 0,
             outcomes: Vec::new(),
             draws: 0,
             timer_at: None,
@@ -212,6 +230,14 @@ impl MirrorManager {
     #[must_use]
     pub fn is_fetching(&self, partition: PartitionIx) -> bool {
         self.part(partition).is_some_and(|p| p.place.is_some())
+    }
+
+    /// The source leader's epoch in which the source last answered the partition's fetcher; −1 while it has not.
+    #[must_use]
+    pub fn proven_source_epoch(&self, partition: PartitionIx) -> LeaderEpoch {
+        let place = self.part(partition).and_then(|part| part.place);
+        let slot = place.and_then(|(fetcher, slot)| self.fetchers.get(fetcher as usize)?.slot(slot));
+        slot.filter(|slot| !slot.unproven).map_or(LeaderEpoch::NONE, |slot| slot.epoch)
     }
 
     /// The source's high watermark as last told, and when; `None` before the first answer (decision 19).
@@ -331,19 +357,6 @@ impl MirrorManager {
             }
         }
         self.send_bumps(now, task, cx);
-    }
-
-    /// The controller answered, or did not in time: a bump whose request was lost may be asked for again.
-    pub fn on_outcome(&mut self, _now: Now, outcome: ChannelOutcome, _task: &mut MirrorTask<'_>, _cx: &mut Cx<'_>) {
-        if let Err(Body::BumpLeaderEpochsRequest(request)) = outcome.result {
-            for (partition, min) in &request.parts {
-                if let Some(part) = self.part_mut(*partition) {
-                    if part.bump_min == Some(*min) && part.state != MirrorState::EpochFencing {
-                        part.bump_min = None;
-                    }
-                }
-            }
-        }
     }
 
     /// A request of a kind that this room answers: true if it was taken.

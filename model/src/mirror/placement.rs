@@ -1,9 +1,8 @@
 //! Which fetcher copies a partition: found or made when the partition starts, left when it stops (spec 4.1).
 
 use crate::ids::{Nanos, Now, Offset, PartitionIx};
-use crate::mirror::fetcher::{fetcher_number, java_hash, FailCause, FetchLimits, Fetcher, FetcherKey, Position, Task};
+use crate::mirror::fetcher::{fetcher_number, java_hash, FetchLimits, Fetcher, FetcherKey, Position, Task};
 use crate::mirror::manager::{MirrorManager, MirrorTask, LANE_MANAGER};
-use crate::mirror::source::NoLeader;
 use crate::ports::{Cx, Lane};
 use crate::trace::Trace;
 
@@ -20,14 +19,7 @@ impl MirrorManager {
         let Some(source) = self.sources.get(&mirror) else { return };
         let (node, known) = match source.cluster.leader(topic_id, number) {
             Ok(found) => found,
-            Err(why) => {
-                let cause = if why == NoLeader::TopicMissing {
-                    FailCause::SourceTopicMissing
-                } else {
-                    FailCause::SourceLeaderUnknown
-                };
-                return self.fail(now, partition, cause, task, cx);
-            }
+            Err(why) => return self.fail(now, partition, why.into(), task, cx),
         };
         let (Some(entry), Some(mirror_entry)) = (task.image.topic(topic), task.image.mirror(mirror)) else { return };
         let Some(log) = task.replicas.log(partition) else { return };

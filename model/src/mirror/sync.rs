@@ -221,17 +221,20 @@ impl MirrorManager {
         let late = std::mem::take(&mut source.awaiting);
         waiting.extend(&late);
         for partition in waiting {
-            let Some((topic, number)) = self.part(partition).map(|p| (p.topic_id, p.number)) else { continue };
-            if self.part(partition).is_none_or(|p| p.state != MirrorState::LogAlignment) {
+            let Some(part) = self.part(partition) else { continue };
+            let (topic, number, retries) = (part.topic_id, part.number, part.is_retrying(now));
+            if part.state != MirrorState::LogAlignment && !retries {
                 continue;
             }
-            let known = self.sources.get(&mirror).is_some_and(|s| s.cluster.leader(topic, number).is_ok());
-            if known {
-                self.enter(now, partition, MirrorState::Mirroring, task, cx);
-            } else if late.contains(&partition) {
-                self.align(now, partition, task, cx);
-            } else {
-                self.fail(now, partition, FailCause::SourceLeaderUnknown, task, cx);
+            let Some(source) = self.sources.get_mut(&mirror) else { continue };
+            match source.cluster.leader(topic, number) {
+                Ok(_) if retries => self.resume(now, partition, task, cx),
+                Ok(_) => self.enter(now, partition, MirrorState::Mirroring, task, cx),
+                Err(_) if late.contains(&partition) => {
+                    source.awaiting.insert(partition);
+                    self.want_refresh(mirror, cx);
+                }
+                Err(why) => self.fail(now, partition, why.into(), task, cx),
             }
         }
         if self.is_mirror_coordinator(task.image, mirror) {

@@ -14,6 +14,8 @@ use crate::mirror::manager::TIMER_MANAGER;
 use crate::mirror::{MirrorManager, MirrorTask};
 use crate::ports::{Cx, Effect, Entropy, Input, Outbox, Timer};
 use crate::replica::channel::ControllerChannel;
+use crate::replica::testing::batch;
+use crate::replica::waits::Ticket;
 use crate::replica::{PartitionSpec, Replicas, TopicPolicy};
 use crate::states::{DesiredState, MirrorState};
 use crate::testing::MemDisk;
@@ -40,6 +42,24 @@ fn registration(epoch: i32) -> PartitionState {
         partition_epoch: PartitionEpoch(0),
         recovering: false,
     }
+}
+
+fn plain(n: u32, name: &str, epoch: i32) -> Vec<Record> {
+    let topic = TopicIx(n);
+    vec![
+        Record::Topic { topic, id: TopicId(u128::from(n)), name: name.into() },
+        Record::Partition { partition: PartitionIx(n), topic, number: 0, state: registration(epoch) },
+    ]
+}
+
+fn starts(n: u32) -> Record {
+    let desired = DesiredState::Mirroring;
+    Record::MirrorTopicStateChange { topic: TopicIx(n), mirror: Some(MirrorIx(0)), desired }
+}
+
+fn policy(image: &MetadataImage, topic: TopicIx) -> TopicPolicy {
+    let mirrored = image.mirror_of(topic).is_some();
+    TopicPolicy { log: LogPolicy::default(), min_isr: 1, mirrored, read_only: mirrored }
 }
 
 /// A manager of a broker that leads everything; every wake runs at once.
@@ -118,11 +138,13 @@ impl Rig {
             for ix in delta.partitions.iter().copied() {
                 let entry = task.image.partition(ix).expect("just created");
                 let (topic, number) = (entry.topic, entry.number);
-                let policy = TopicPolicy { log: LogPolicy::default(), min_isr: 1, mirrored: true, read_only: true };
-                task.replicas.set_topic(topic, Some(Arc::new(policy)));
+                task.replicas.set_topic(topic, Some(Arc::new(policy(task.image, topic))));
                 let topic_id = task.image.topic(topic).expect("its topic").id;
                 let spec = PartitionSpec { partition: ix, topic, topic_id, number, state: &entry.state };
                 task.replicas.apply(&spec, None, now, cx).expect("a log");
+            }
+            for topic in delta.mirror_topics.iter().copied() {
+                task.replicas.set_topic(topic, Some(Arc::new(policy(task.image, topic))));
             }
             manager.on_metadata(now, &delta, task, cx);
         });
@@ -135,12 +157,35 @@ impl Rig {
 
     /// The same, led here in this epoch.
     pub fn mirrored_topic_in(&mut self, n: u32, name: &str, epoch: i32) {
-        let topic = TopicIx(n);
-        self.metadata(&[
-            Record::Topic { topic, id: TopicId(u128::from(n)), name: name.into() },
-            Record::Partition { partition: PartitionIx(n), topic, number: 0, state: registration(epoch) },
-            Record::MirrorTopicStateChange { topic, mirror: Some(MirrorIx(0)), desired: DesiredState::Mirroring },
-        ]);
+        self.metadata(&[plain(n, name, epoch), vec![starts(n)]].concat());
+    }
+
+    /// A topic of one partition that is not mirrored yet.
+    pub fn plain_topic(&mut self, n: u32, name: &str) {
+        self.metadata(&plain(n, name, 0));
+    }
+
+    /// It is mirrored from now on.
+    pub fn start(&mut self, n: u32) {
+        self.metadata(&[starts(n)]);
+    }
+
+    /// Records that a client writes to it.
+    pub fn produce(&mut self, n: u32, records: usize) {
+        let batch = batch(records, 1);
+        let ticket = Ticket { request: 0, generation: 0, part: 0 };
+        self.with(|_, task, cx, now| {
+            let produced = task.replicas.produce(PartitionIx(n), &batch, 1, ticket, now, cx);
+            assert!(produced.answer.error.is_none(), "{:?}", produced.answer);
+        });
+    }
+
+    /// Answers the last request of a kind; returns it.
+    pub fn answer_to(&mut self, is_it: impl Fn(&Body) -> bool, body: impl Into<Body>) -> Body {
+        let at = self.sent.iter().rposition(|(_, m)| is_it(&m.body)).expect("a request");
+        let (conn, message) = self.sent.remove(at);
+        self.reply(conn, message.correlation, body.into());
+        message.body
     }
 
     pub fn opened(&mut self, conn: ConnId) {

@@ -101,11 +101,21 @@ impl MirrorManager {
     /// The retry of a FAILED partition: back to what it did, or to the start if that is not known (spec 2.6). The desired
     /// state was looked at when the part was kept (decision 33): a part exists only while MIRRORING is wanted.
     pub(super) fn retry(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
-        let Some(part) = self.part_mut(partition) else { return };
-        part.retry_at = None;
-        if part.state != MirrorState::Failed {
-            return;
+        let Some(part) = self.part(partition).filter(|part| part.state == MirrorState::Failed) else { return };
+        let (topic, number, mirror) = (part.topic_id, part.number, part.mirror);
+        let Some(source) = self.sources.get_mut(&mirror) else { return };
+        if source.cluster.leader(topic, number).is_err() {
+            // That may be as old as the failure, and the wait after the next one is twice as long: ask first.
+            source.awaiting.insert(partition);
+            return self.want_refresh(mirror, cx);
         }
+        self.resume(now, partition, task, cx);
+    }
+
+    /// Back from FAILED.
+    pub(super) fn resume(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+        let Some(part) = self.part_mut(partition).filter(|part| part.state == MirrorState::Failed) else { return };
+        part.retry_at = None;
         let to = match part.previous {
             MirrorState::Unknown | MirrorState::LogAlignment => MirrorState::LogAlignment,
             MirrorState::EpochFencing if part.bump_min.is_some() => {

@@ -5,7 +5,7 @@
 use crate::guards::replication as guard;
 use crate::ids::{ConnId, LeaderEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::ports::Cx;
-use crate::replica::fetch_session::{Parked, SessionSlot};
+use crate::replica::fetch_session::{NoRoom, Parked, SessionSlot};
 use crate::replica::partition::{mutant, Hot, Replicas, Watcher};
 use crate::trace::Trace;
 use crate::wire::errors::ErrorCode;
@@ -40,7 +40,7 @@ enum Look {
 impl Replicas {
     /// A fetch request. Sessions, epochs and answers follow KIP-227.
     pub fn fetch(&mut self, conn: ConnId, correlation: u32, request: &FetchRequest, now: Now, cx: &mut Cx) -> Fetched {
-        let session = match self.session_of(conn, request) {
+        let session = match self.session_of(conn, request, now.mono) {
             Ok(session) => session,
             Err(error) => {
                 let answer = FetchResponse { error, session_id: request.session_id, ..Default::default() };
@@ -82,7 +82,7 @@ impl Replicas {
         }
     }
 
-    fn session_of(&mut self, conn: ConnId, request: &FetchRequest) -> Result<usize, ErrorCode> {
+    fn session_of(&mut self, conn: ConnId, request: &FetchRequest, now: Nanos) -> Result<usize, ErrorCode> {
         if request.session_epoch > 0 {
             let session = self.sessions.find(request.session_id).ok_or(ErrorCode::FetchSessionIdNotFound)?;
             let error = self.sessions.check(session, request.session_epoch);
@@ -91,7 +91,17 @@ impl Replicas {
         if let Some(old) = self.sessions.find(request.session_id) {
             self.drop_session(old);
         }
-        Ok(self.sessions.open(conn, request.session_epoch == 0))
+        let mut lasting = request.session_epoch == 0;
+        if lasting {
+            match self.sessions.room(request.replica.0 >= 0, request.parts.len(), now) {
+                // One with a request under way ends with the answer to it.
+                Ok(Some(gives_way)) if self.sessions.expires_with_answer(gives_way) => {}
+                Ok(Some(gives_way)) => self.drop_session(gives_way),
+                Ok(None) => {}
+                Err(NoRoom) => lasting = false,
+            }
+        }
+        Ok(self.sessions.open(conn, lasting, now))
     }
 
     /// A parked request may end: there is enough news, or its time is up. `None` if it goes on waiting; then

@@ -85,6 +85,8 @@ pub struct Session {
     pub(crate) ready: bool,
     /// When it last fetched.
     pub fetched_at: Nanos,
+    /// When it was opened.
+    pub(crate) opened_at: Nanos,
 }
 
 impl Session {
@@ -100,9 +102,13 @@ impl Session {
 }
 
 /// All sessions of a broker, by index. An id is the index and a generation, so that an old id finds nothing.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Sessions {
     pub(crate) list: Vec<Session>,
+    /// Lasting sessions, at most (`max.incremental.fetch.session.cache.slots`).
+    pub(crate) limit: u32,
+    /// How many there are.
+    lasting: u32,
     free: Vec<u32>,
     generation: u32,
     /// Sessions whose parked request can be answered now.
@@ -113,10 +119,49 @@ pub struct Sessions {
     pub(crate) blank: FetchResponse,
 }
 
+/// All sessions are worth more than the one that is asked for: its request is answered without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoRoom;
+
 /// Bits of an id that are the index.
 const INDEX_BITS: u32 = 16;
+/// A session that was used or opened within this time does not give way to one that is worth no more.
+const KEPT: Nanos = Nanos::from_secs(120);
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self {
+            list: Vec::new(),
+            limit: 1_000,
+            lasting: 0,
+            free: Vec::new(),
+            generation: 0,
+            ready: Vec::new(),
+            spare: VecDeque::new(),
+            blank: FetchResponse::default(),
+        }
+    }
+}
 
 impl Sessions {
+    /// Whether there is room for one more session, and which one has to give way for that. A reader that vanished without
+    /// closing its connection leaves a session behind, and nothing else ever ends it. KIP-227: first whoever did not fetch
+    /// for two minutes; else whoever is worth less, followers before others, more partitions before fewer.
+    pub(crate) fn room(&self, follower: bool, parts: usize, now: Nanos) -> Result<Option<usize>, NoRoom> {
+        if self.lasting < self.limit {
+            return Ok(None);
+        }
+        let lasting = || self.list.iter().enumerate().filter(|(_, s)| s.open && s.id != 0);
+        let oldest = lasting().min_by_key(|(_, s)| s.fetched_at);
+        if let Some((at, _)) = oldest.filter(|(_, s)| now.since(s.fetched_at) > KEPT) {
+            return Ok(Some(at));
+        }
+        let worth = |s: &Session| (s.is_follower(), s.slots.len());
+        let may_go = |s: &Session| now.since(s.opened_at) > KEPT || follower && !s.is_follower();
+        let least = lasting().filter(|(_, s)| may_go(s)).map(|(at, s)| (worth(s), at)).min();
+        least.filter(|(worth, _)| *worth <= (follower, parts)).map(|(_, at)| Some(at)).ok_or(NoRoom)
+    }
+
     /// The session of an id.
     pub(crate) fn find(&self, id: u32) -> Option<usize> {
         let at = (id & ((1 << INDEX_BITS) - 1)) as usize;
@@ -133,8 +178,20 @@ impl Sessions {
         self.list.get(index as usize).filter(|s| s.open).map_or(Nanos::ZERO, |s| s.fetched_at)
     }
 
+    /// If a request of the session waits: makes it one that has no session, so that it ends with its answer.
+    pub(crate) fn expires_with_answer(&mut self, at: usize) -> bool {
+        let session = &mut self.list[at];
+        if session.parked.is_none() || session.id == 0 {
+            return false;
+        }
+        session.id = 0;
+        self.lasting -= 1;
+        true
+    }
+
     /// Opens a session (or the passing state of one request).
-    pub(crate) fn open(&mut self, conn: ConnId, lasting: bool) -> usize {
+    pub(crate) fn open(&mut self, conn: ConnId, lasting: bool, now: Nanos) -> usize {
+        self.lasting += u32::from(lasting);
         let at = self.free.pop().map_or(self.list.len(), |at| at as usize);
         self.generation = (self.generation + 1) & 0xffff;
         let id = if lasting { ((self.generation.max(1)) << INDEX_BITS) | at as u32 } else { 0 };
@@ -154,6 +211,7 @@ impl Sessions {
             announced: 0,
             ready: false,
             fetched_at: Nanos::ZERO,
+            opened_at: now,
         };
         if at == self.list.len() {
             self.list.push(session);
@@ -166,6 +224,7 @@ impl Sessions {
     /// Frees a session's place; its watchers must be gone.
     pub(crate) fn close(&mut self, at: usize) {
         let session = &mut self.list[at];
+        self.lasting -= u32::from(session.open && session.id != 0);
         session.open = false;
         session.parked = None;
         session.slots = Chunked::new();

@@ -294,6 +294,17 @@ impl Replicas {
         }
     }
 
+    /// The fetch sessions of all readers.
+    #[must_use]
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// Keeps at most so many fetch sessions (`max.incremental.fetch.session.cache.slots`).
+    pub fn limit_sessions(&mut self, limit: u32) {
+        self.sessions.limit = limit;
+    }
+
     /// The broker that these are.
     #[must_use]
     pub fn broker(&self) -> BrokerId {

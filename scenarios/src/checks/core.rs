@@ -15,7 +15,7 @@ use super::{
     s16_idempotence, s17_producer_table, s21_log_start, s22_visible_ends, s30_mirror_equality, s31_origin,
     s32_read_only, s33_fence_at_stop, s34_epoch_floor, s46_topics, walk,
 };
-use mirrorlab_model::ids::{LeaderEpoch, NodeId, Offset, PartitionIx, TopicIx};
+use mirrorlab_model::ids::{LeaderEpoch, Nanos, NodeId, Offset, PartitionIx, TopicIx};
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent};
 use mirrorlab_reports::record::Violation;
 
@@ -33,6 +33,8 @@ pub struct Liveness {
     pub violations: Vec<Violation>,
     /// Excuses, one line each.
     pub excuses: Vec<String>,
+    /// Nothing is left but mirrors that failed and will try again: when the last of them does.
+    pub retry_at: Option<Nanos>,
 }
 
 /// All checks of one run, over whatever can be looked at.
@@ -568,13 +570,14 @@ impl Core {
         l01_decided::left(&mut look);
         l02_everywhere::left(&mut look);
         l08_mirrored::left(&mut look);
-        l11_retried::left(&mut look);
+        let retry_at = l11_retried::left(&mut look);
         l13_consumers::left(&mut look);
         let mut violations = Vec::new();
         report.take(sight, &self.roster, &mut violations);
         let mut excuses = lines(&self.report);
         excuses.extend(lines(&report));
-        Liveness { violations, excuses }
+        let retry_at = retry_at.filter(|_| violations.iter().all(|v| v.id == "L11"));
+        Liveness { violations, excuses, retry_at }
     }
 }
 

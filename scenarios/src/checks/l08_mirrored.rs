@@ -1,9 +1,11 @@
-//! L8 With the source idle, the mirror's log end is the source's watermark, and so is its own watermark.
+//! L8 With the source idle, the mirror's log end is the source's watermark, and so is its own watermark; and it is the source's
+//! present leader that told so. A source that lost data may come back with another log that happens to be as long.
 
 use super::excuses::Excuse;
 use super::liveness::Look;
 use super::roster::slot_of;
 use super::sight::{LogSight, Sight};
+use mirrorlab_model::ids::LeaderEpoch;
 use mirrorlab_model::states::MirrorState;
 
 /// What is not so yet.
@@ -31,6 +33,11 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
                 format!("the source's watermark {expected} as end and watermark"),
                 got,
             );
+        }
+        let (told, now) = (mirror.source_epoch, leader.map_or(LeaderEpoch::NONE, |o| o.leader_epoch));
+        if told < now {
+            let got = format!("an answer of epoch {told}; fetching: {}", mirror.fetching);
+            look.stall("L8", Some(p), Some(node), format!("an answer of the source's leader in epoch {now}"), got);
         }
     });
 }

@@ -1,27 +1,28 @@
-//! L11 A retryable failure of a mirrored partition whose cause ended returns to its former work.
+//! L11 A retryable failure of a mirrored partition whose cause ended returns to its former work. Its time is its own: retries
+//! are further and further apart, so the one that succeeds may be due after everything else has converged.
 
 use super::excuses::Excuse;
 use super::liveness::Look;
 use super::sight::Sight;
+use mirrorlab_model::ids::Nanos;
 use mirrorlab_model::states::MirrorState;
 
-/// What is not so yet.
-pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
+/// What is not so yet. Returns when the last of the retries that are awaited is due; nothing if none is, or one that is due
+/// never.
+pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) -> Option<Nanos> {
+    let mut due = Some(Nanos::ZERO);
     look.each_partition(|look, p| {
         let Some((node, mirror)) = look.mirror(p) else { return };
         if mirror.state != MirrorState::Failed {
             return;
         }
         if mirror.retries {
-            look.stall(
-                "L11",
-                Some(p),
-                Some(node),
-                "back at work after a failure whose cause ended",
-                "FAILED, to be retried",
-            );
+            due = due.zip(mirror.retry_at).map(|(last, at)| last.max(at));
+            let got = "FAILED, to be retried";
+            look.stall("L11", Some(p), Some(node), "back at work after a failure whose cause ended", got);
         } else {
             look.excuse("L11", Excuse::FailedForGood, Some(p), Some(node));
         }
     });
+    due.filter(|at| *at > Nanos::ZERO)
 }

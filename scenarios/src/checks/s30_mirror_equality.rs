@@ -1,12 +1,12 @@
 //! S30 Mirror equality. Instant form: each mirrored batch equals, in offset, epoch and bytes, a batch that was in the log of a
-//! source leader. Quiet form: with the source stable and no lag, every in-sync replica of the mirror equals the source leader
+//! source leader. Quiet form: with the source stable, heard in its present epoch, and no lag, every in-sync replica of the mirror equals the source leader
 //! from its start up to the watermark; offsets are never shifted.
 
 use super::cx::Cx;
 use super::ghost::{Ghost, PartitionGhost};
 use super::logs;
 use super::roster::slot_of;
-use super::sight::{LogSight, Sight};
+use super::sight::{LogSight, MirrorSight, Sight};
 use mirrorlab_model::ids::{NodeId, Offset, PartitionIx};
 use mirrorlab_model::states::{DesiredState, MirrorState};
 
@@ -43,13 +43,14 @@ pub(super) fn quiet<S: Sight>(cx: &mut Cx<'_, S>, ghost: &Ghost, g: &PartitionGh
     let desired = image.and_then(|i| i.mirror_of(i.partition(cx.partition())?.topic)).map(|m| m.1);
     let leader = slot_of(g.leader);
     let Some(node) = cx.node_of(leader) else { return };
-    let steady = cx.sight.mirror(node, cx.partition()).is_some_and(|m| m.state == MirrorState::Mirroring && m.fetching);
-    if desired != Some(DesiredState::Mirroring) || !steady {
-        return;
-    }
     let Some(origin) = ghost.clusters.get(usize::from(cluster)).and_then(|c| c.partitions.get(there.0 as usize)) else {
         return;
     };
+    let heard = |m: MirrorSight| m.fetching && m.source_epoch >= origin.leader_epoch;
+    let steady = cx.sight.mirror(node, cx.partition()).is_some_and(|m| m.state == MirrorState::Mirroring && heard(m));
+    if desired != Some(DesiredState::Mirroring) || !steady {
+        return;
+    }
     let Some(source) = cx.roster.broker(cluster, slot_of(origin.leader)).and_then(|n| cx.sight.replica(n, there))
     else {
         return;

@@ -82,8 +82,12 @@ pub struct MirrorSight {
     pub state: MirrorState,
     /// A fetcher holds it.
     pub fetching: bool,
-    /// FAILED: it will be tried again without an operator.
+    /// The source leader's epoch in which the source last answered its fetcher; −1: not yet.
+    pub source_epoch: LeaderEpoch,
+    /// FAILED: it is to be tried again without an operator.
     pub retries: bool,
+    /// FAILED: when.
+    pub retry_at: Option<Nanos>,
 }
 
 /// A producer.

@@ -143,8 +143,16 @@ impl Sight for WorldSight<'_> {
     fn mirror(&self, node: NodeId, partition: PartitionIx) -> Option<MirrorSight> {
         let manager = &self.world.node(node).broker()?.mirror;
         let part = manager.part(partition)?;
-        let retries = part.state == MirrorState::Failed && part.attempt >= 0;
-        Some(MirrorSight { state: part.state, fetching: manager.is_fetching(partition), retries })
+        let failed = part.state == MirrorState::Failed;
+        // The manager counts by its node's clock.
+        let wait = part.retry_at().map(|at| at.since(self.clock(node).mono));
+        Some(MirrorSight {
+            state: part.state,
+            fetching: manager.is_fetching(partition),
+            source_epoch: manager.proven_source_epoch(partition),
+            retries: failed && part.attempt >= 0,
+            retry_at: wait.filter(|_| failed).map(|wait| self.now() + wait),
+        })
     }
     fn producer(&self, number: u32) -> Option<ProducerSight> {
         let node = self.setup.producers.iter().find(|c| c.number == number)?.node;

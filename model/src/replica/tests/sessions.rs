@@ -329,3 +329,66 @@ fn a_follower_ahead_of_a_cut_mirror_leader_is_told_to_cut() {
     assert_eq!(rig.nodes[0].replicas.take_converged(), [P0]);
     assert_eq!(rig.nodes[0].epochs(), rig.nodes[1].epochs());
 }
+
+/// A broker with room for two sessions; opens one and returns its id.
+fn crowded() -> Rig {
+    let mut rig = leader(1, &[0, 1]);
+    rig.nodes[0].replicas.limit_sessions(2);
+    rig
+}
+
+fn open(rig: &mut Rig, replica: i32) -> u32 {
+    let wanted = FetchRequest { max_wait_ms: 0, ..request(replica, (0, 0), Some((0, 1, -1))) };
+    answered(fetch(rig, &wanted)).session_id
+}
+
+fn sessions(rig: &Rig) -> Vec<i32> {
+    let mut readers: Vec<i32> = rig.nodes[0].replicas.sessions().iter().map(|s| s.replica.0).collect();
+    readers.sort_unstable();
+    readers
+}
+
+/// Readers that vanish without a word (their connection stays half-open) do not fill the broker for ever.
+#[test]
+fn a_session_that_was_not_used_for_two_minutes_gives_way() {
+    let mut rig = crowded();
+    let (old, other) = (open(&mut rig, -1), open(&mut rig, -1));
+    assert!(old != 0 && other != 0);
+    // Both are young: a third reader is served, but without a session.
+    rig.advance(119_000);
+    assert_eq!(open(&mut rig, -1), 0);
+    assert_eq!(sessions(&rig), [-1, -1]);
+    let again = FetchRequest { max_wait_ms: 0, ..request(-1, (other, 1), None) };
+    assert_eq!(answered(fetch(&mut rig, &again)).error, ErrorCode::None);
+    rig.advance(2_000);
+    assert_ne!(open(&mut rig, -1), 0);
+    let gone = FetchRequest { max_wait_ms: 0, ..request(-1, (old, 1), None) };
+    assert_eq!(answered(fetch(&mut rig, &gone)).error, ErrorCode::FetchSessionIdNotFound);
+}
+
+#[test]
+fn a_follower_takes_a_consumers_place_and_not_the_other_way_round() {
+    let mut rig = crowded();
+    open(&mut rig, -1);
+    open(&mut rig, -1);
+    assert_ne!(open(&mut rig, 1), 0);
+    assert_ne!(open(&mut rig, 1), 0);
+    assert_eq!(sessions(&rig), [1, 1]);
+    rig.advance(119_000);
+    assert_eq!(open(&mut rig, -1), 0);
+    assert_eq!(sessions(&rig), [1, 1]);
+}
+
+/// What waits in a session that gives way is answered all the same.
+#[test]
+fn a_waiting_request_outlives_its_session() {
+    let mut rig = crowded();
+    open(&mut rig, 1);
+    let session = open(&mut rig, -1);
+    let Fetched::Parked { session: at, .. } = fetch(&mut rig, &request(-1, (session, 1), None)) else { panic!() };
+    assert_ne!(open(&mut rig, 1), 0);
+    let late = crate::ids::Now { mono: rig.now.mono + Nanos::from_secs(1), ..rig.now };
+    let (_, answer) = rig.nodes[0].with(|r, _, cx| r.resume(at, late, cx)).expect("its time is up");
+    assert_eq!((answer.error, answer.session_id), (ErrorCode::None, 0));
+    assert_eq!(sessions(&rig), [1, 1]);
+}

@@ -390,6 +390,11 @@ impl Play {
         self.core.liveness(&self.world).violations.into_iter().map(|v| v.id).collect()
     }
 
+    /// When the last retry that liveness waits for is due.
+    pub fn retry_at(&mut self) -> Option<Nanos> {
+        self.core.liveness(&self.world).retry_at
+    }
+
     pub fn acked(&mut self, base: i64, count: u32) -> Vec<String> {
         let (producer, first, base) = (1, base as u64, Offset(base));
         self.at(CLIENT, Trace::Acked { partition: P, producer, first, count, base, acks: -1 })

@@ -1,7 +1,7 @@
 //! Liveness: each property is shown a world in which it does not hold yet, and the excuses that it knows.
 
 use super::fake::{batch, controller, node, Play, CLIENT, P};
-use super::mirrors::{copy, mirroring};
+use super::mirrors::{copy, mirroring, sight};
 use super::{committed, NOTHING};
 use crate::checks::sight::{MirrorSight, PositionSight, ProducerSight};
 use mirrorlab_model::ids::*;
@@ -92,12 +92,32 @@ fn l8_waits_for_the_mirror() {
 }
 
 #[test]
+fn l8_and_s30_wait_until_the_sources_present_leader_was_heard() {
+    let mut play = mirroring();
+    copy(&mut play, &batch(0, 1, 5), 0, 5);
+    copy(&mut play, &batch(5, 1, 3), 5, 8);
+    let stale = MirrorSight { source_epoch: LeaderEpoch(0), ..sight(MirrorState::Mirroring) };
+    play.world.mirrors.insert((node(1, 1), P), stale);
+    assert_eq!(play.left(), ["L8"]);
+    // Whatever the logs hold: nobody has compared them yet.
+    let mut other = batch(0, 1, 5).to_vec();
+    other[30] ^= 1;
+    play.replica(1, 1).batches[0] = other.into();
+    assert!(!play.quiet().contains(&"S30".to_owned()));
+}
+
+#[test]
 fn l11_waits_for_retries_and_excuses_what_needs_an_operator() {
     let mut play = mirroring();
-    let failed = |retries| MirrorSight { state: MirrorState::Failed, fetching: false, retries };
-    play.world.mirrors.insert((node(1, 1), P), failed(true));
+    let failed = sight(MirrorState::Failed);
+    play.world.mirrors.insert((node(1, 1), P), MirrorSight { retries: true, ..failed });
     assert_eq!(play.left(), ["L11"]);
-    play.world.mirrors.insert((node(1, 1), P), failed(false));
+    assert_eq!(play.retry_at(), None);
+    let retry_at = Some(Nanos::from_secs(9));
+    play.world.mirrors.insert((node(1, 1), P), MirrorSight { retries: true, retry_at, ..failed });
+    assert_eq!(play.left(), ["L11"]);
+    assert_eq!(play.retry_at(), retry_at);
+    play.world.mirrors.insert((node(1, 1), P), failed);
     assert_eq!(play.left(), NOTHING);
     assert!(excuses(&mut play).contains(&"L11: failed for good".to_owned()));
 }

@@ -18,10 +18,14 @@ pub(super) fn mirroring() -> Play {
     play.at(node(1, 1), state(MirrorState::Unknown, MirrorState::Mirroring));
     let (source, offset, epoch) = (node(0, 1), Offset(0), LeaderEpoch(1));
     assert_eq!(play.at(node(1, 1), Trace::MirrorFetcherAdded { partition: P, source, offset, epoch }), NOTHING);
-    play.world
-        .mirrors
-        .insert((node(1, 1), P), MirrorSight { state: MirrorState::Mirroring, fetching: true, retries: false });
+    play.world.mirrors.insert((node(1, 1), P), sight(MirrorState::Mirroring));
     play
+}
+
+/// A mirror in a state, heard by the source in its present epoch.
+pub(super) fn sight(state: MirrorState) -> MirrorSight {
+    let fetching = state == MirrorState::Mirroring;
+    MirrorSight { state, fetching, source_epoch: LeaderEpoch(1), retries: false, retry_at: None }
 }
 
 fn copied(source: NodeId, base: i64, next: i64, source_hw: i64) -> Trace {

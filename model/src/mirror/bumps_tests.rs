@@ -1,0 +1,74 @@
+//! What becomes of bumps that the controller was asked for.
+
+use crate::ids::{LeaderEpoch, PartitionIx};
+use crate::mirror::fetcher::{FailCause, Outcome};
+use crate::mirror::testing::Rig;
+use crate::replica::channel::{Outcome as ChannelOutcome, Purpose};
+use crate::states::MirrorState;
+use crate::wire::errors::ErrorCode;
+use crate::wire::messages::{Body, BumpLeaderEpochsResponse};
+
+const P: PartitionIx = PartitionIx(0);
+
+/// A partition at work; then something that asks for a bump.
+fn after(outcome: Outcome) -> Rig {
+    let mut rig = Rig::new();
+    rig.mirrored_topic(0, "orders");
+    rig.opened(rig.connects[0].0);
+    rig.answer(&[(0, "orders")]);
+    rig.with(|manager, task, cx, now| {
+        manager.apply_outcome(now, outcome, task, cx);
+        manager.after(now, task, cx);
+    });
+    assert!(rig.manager.part(P).unwrap().bump_min.is_some());
+    rig
+}
+
+fn told(rig: &mut Rig, result: Result<BumpLeaderEpochsResponse, Body>) {
+    let outcome = ChannelOutcome { purpose: Purpose::Mirror(rig.manager.requests), result: result.map(Into::into) };
+    rig.with(|manager, task, cx, now| manager.on_outcome(now, outcome, task, cx));
+}
+
+fn answer(error: ErrorCode, parts: &[(PartitionIx, ErrorCode)]) -> BumpLeaderEpochsResponse {
+    BumpLeaderEpochsResponse { error, parts: parts.to_vec() }
+}
+
+/// Decision 32: an error, no word of the partition, or no word at all.
+fn refusals() -> [BumpLeaderEpochsResponse; 3] {
+    [
+        answer(ErrorCode::None, &[(P, ErrorCode::UnknownTopicOrPartition)]),
+        answer(ErrorCode::ClusterAuthorizationFailed, &[(P, ErrorCode::None)]),
+        answer(ErrorCode::None, &[]),
+    ]
+}
+
+#[test]
+fn a_refused_bump_may_be_asked_for_again() {
+    for refusal in refusals() {
+        // The first bump of a young mirror was asked for with its metadata.
+        let mut rig = after(Outcome::Bump(P, LeaderEpoch(7)));
+        told(&mut rig, Ok(refusal));
+        let part = rig.manager.part(P).unwrap();
+        assert_eq!((part.bump_min, part.state), (None, MirrorState::Mirroring));
+    }
+}
+
+#[test]
+fn a_partition_that_waits_for_a_refused_bump_fails_at_once_and_is_retried() {
+    for refusal in refusals() {
+        let mut rig = after(Outcome::Fence(P, LeaderEpoch(7)));
+        assert_eq!(rig.state(0), (MirrorState::EpochFencing, 0));
+        told(&mut rig, Ok(refusal));
+        let part = rig.manager.part(P).unwrap();
+        assert_eq!((part.state, part.cause), (MirrorState::Failed, Some(FailCause::BumpRefused)));
+        assert_eq!((part.bump_min, part.attempt), (None, 1));
+    }
+}
+
+#[test]
+fn a_granted_bump_is_waited_for_until_the_image_has_it() {
+    let mut rig = after(Outcome::Fence(P, LeaderEpoch(7)));
+    told(&mut rig, Ok(answer(ErrorCode::None, &[(P, ErrorCode::None)])));
+    let part = rig.manager.part(P).unwrap();
+    assert_eq!((part.state, part.bump_min), (MirrorState::EpochFencing, Some(LeaderEpoch(17))));
+}
