@@ -90,7 +90,7 @@ impl Log {
         log.end = scan.end.max(start);
         log.high_watermark = from.hw.clamp(log.start, log.end);
         log.recovery_point = if trust { log.end } else { from.recovery_point.clamp(Offset::ZERO, log.end) };
-        log.flags = Flags { names: !from.clean, producers: scan.producers, ..Flags::default() };
+        log.flags = Flags { names: !from.clean, home: !from.clean, producers: scan.producers, ..Flags::default() };
         log.load_epochs(disk, &files, &mut scan, trust, guards)?;
         if log.flags.producers {
             let limit = if trust { log.end } else { log.recovery_point };

@@ -126,7 +126,11 @@ impl Core {
             let at = At { cluster, partition: None, node: Some(node), now: sight.now(), step: sight.step() };
             self.report.broken("S0", at, "a process that goes on", what);
         }
-        let (Part::Broker(slot), Some(c)) = (part, self.ghost.clusters.get_mut(usize::from(cluster))) else { return };
+        let Some(c) = self.ghost.clusters.get_mut(usize::from(cluster)) else { return };
+        if part == Part::Controller && matches!(stop, Stop::Wiped | Stop::Failed) {
+            c.committed.clear(); // the only voter's log is gone: S13 has nothing to hold it to
+        }
+        let Part::Broker(slot) = part else { return };
         c.broker(slot).stop = Some(stop);
         c.broker(slot).cut_inside = false;
         c.broker(slot).applied = (0, 0);

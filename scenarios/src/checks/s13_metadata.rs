@@ -1,5 +1,6 @@
-//! S13 Metadata (the brokers' part). What a broker applied is a prefix of what the controller committed: at the same end the
-//! running hash over all records is the same.
+//! S13 Metadata. What a broker applied is a prefix of what the controller committed: at the same end the running hash over all
+//! records is the same. And what was committed stays so: a controller that came back knows all of it, whatever it died of,
+//! unless its disk was wiped or failed. (One voter; more of them come with the quorum.)
 
 use super::cx::Cx;
 use super::ghost::ClusterGhost;
@@ -10,6 +11,9 @@ const ENDS_MAX: usize = 1 << 16;
 
 /// The controller committed up to `end`.
 pub(super) fn committed<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, end: i64, hash: u64) {
+    if let Some((last, _)) = c.committed.last().filter(|last| end < last.0) {
+        cx.broken("S13", format_args!("the metadata that was committed, up to {last}"), format_args!("up to {end}"));
+    }
     let keep = c.committed.partition_point(|e| e.0 < end);
     let rewritten = c.committed.get(keep).is_some_and(|e| *e != (end, hash));
     if rewritten {
