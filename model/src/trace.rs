@@ -139,7 +139,7 @@ pub enum Trace {
     MirrorFetcherAdded { partition: PartitionIx, source: NodeId, offset: Offset, epoch: LeaderEpoch },
     /// A mirror fetcher let a partition go.
     MirrorFetcherRemoved { partition: PartitionIx, source: NodeId },
-    /// A mirrored batch was appended; where it came from.
+    /// A mirrored batch was appended; where it came from, and the epoch of the source in which it was asked for.
     Mirrored {
         partition: PartitionIx,
         source: NodeId,
@@ -147,6 +147,7 @@ pub enum Trace {
         base: Offset,
         next: Offset,
         source_hw: Offset,
+        source_epoch: LeaderEpoch,
         bytes: u32,
     },
     /// The mirror leader asked the controller for an epoch above `min`.

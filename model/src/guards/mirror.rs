@@ -2,7 +2,7 @@
 registry! { base 256;
     guard EpochBumpBeforeAppend: "A batch with an epoch above the local leader epoch is not appended before that was raised above it.", "M02, spec 3.3", ["S34", "L13"];
     guard BatchEpochWithinSourceEpoch: "A batch with an epoch above the one the fetch asked in is not appended: what is known of the source is stale.", "M08, spec 3.5, KAFKA-18723", ["S30", "S31"];
-    guard UnknownLeaderEpochBacksOff: "UNKNOWN_LEADER_EPOCH from the source is waited out; its lower epoch is never adopted.", "M06, spec 4.3", ["S31", "L8"];
+    guard UnknownLeaderEpochBacksOff: "UNKNOWN_LEADER_EPOCH from the source is waited out; a lower epoch is never asked in instead.", "M06, spec 4.3", ["S31"];
     guard FetcherFollowsSourceLeader: "A source broker that refuses names the new leader, and the fetcher goes there.", "M07, spec 4.3", ["L8"];
     guard MirrorOffsetMatchesLog: "A fetched batch is appended only if the fetch asked from the log's end.", "spec 4.1, 4.3", ["S1", "S30"];
     guard MirrorAnswerIsCurrent: "An answer is used only for the assignment it was asked for: same slot, same offset, still fetching.", "R16 at the mirror, S33", ["S33", "S30"];

@@ -182,6 +182,7 @@ impl Fetcher {
                         base: info.base,
                         next: info.next,
                         source_hw: answer.high_watermark,
+                        source_epoch: slot.epoch,
                         bytes: info.bytes,
                     });
                     if let Some(slot) = self.slot_mut(answer.slot) {
@@ -237,8 +238,8 @@ impl Fetcher {
     /// The source broker lags behind what we know; it will catch up (M06).
     fn on_unknown_epoch(&mut self, answer: &FetchPartAnswer, local: &mut Local<'_, '_>) {
         if local.cx.guards.admits(guard::UnknownLeaderEpochBacksOff, false) {
-            if let (Some(hint), Some(slot)) = (answer.current_leader, self.slot_mut(answer.slot)) {
-                slot.epoch = hint.epoch; // the mutant believes the laggard
+            if let Some(slot) = self.slot_mut(answer.slot) {
+                slot.epoch = LeaderEpoch((slot.epoch.0 - 1).max(0)); // the mutant goes down until the laggard agrees
             }
             return self.set_phase(answer.slot, Phase::Fetching);
         }

@@ -245,7 +245,9 @@ impl Replicas {
                 slot.flags &= !SessionSlot::NEWS;
                 continue;
             }
-            slot.flags = if done { slot.flags & !SessionSlot::NEWS } else { slot.flags | SessionSlot::NEWS };
+            // After an error the partition is told again once it is gone, news or not (stock `maybeUpdateResponseData`).
+            let failed = !part.error.is_none();
+            slot.flags = if done && !failed { slot.flags & !SessionSlot::NEWS } else { slot.flags | SessionSlot::NEWS };
             if slot.flags & SessionSlot::DIRTY == 0 {
                 slot.flags |= SessionSlot::DIRTY;
                 session.queue.push_back(part.slot);

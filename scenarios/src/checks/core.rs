@@ -152,6 +152,9 @@ impl Core {
             }
             if let Some(more) = g.more.as_mut() {
                 more.fetchers.retain(|f| f.0 != node);
+                if more.fetcher_of == node {
+                    more.source_epoch = LeaderEpoch::NONE; // what it knew of the source died with it
+                }
             }
         }
     }
@@ -277,7 +280,7 @@ fn on_mirror<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, trace: &Trace) {
     let node = cx.at.node.unwrap_or_default();
     let own = usize::from(cx.at.cluster);
     match *trace {
-        Trace::Mirrored { partition, source, source_partition, base, next, source_hw, .. } => {
+        Trace::Mirrored { partition, source, source_partition, base, next, source_hw, source_epoch, .. } => {
             cx.at.partition = Some(partition);
             let cluster = cx.roster.place(source).map(|p| p.cluster);
             let truth = cluster.and_then(|c| ghost.clusters.get(usize::from(c))).and_then(|c| {
@@ -286,6 +289,7 @@ fn on_mirror<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, trace: &Trace) {
             });
             s31_origin::mirrored(cx, source, next, source_hw, truth);
             let g = ghost.clusters[own].partition(partition);
+            s31_origin::asked(cx, g.more(), source_epoch);
             s33_fence_at_stop::mirrored(cx, g, source);
             s30_mirror_equality::mirrored(cx, source, source_partition, base, next);
             let from = cluster.map(|c| (c, source_partition));
@@ -294,11 +298,15 @@ fn on_mirror<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, trace: &Trace) {
                 s46_topics::mirrored(cx, cluster, there);
             }
         }
-        Trace::MirrorFetcherAdded { partition, source, .. } => {
+        Trace::MirrorFetcherAdded { partition, source, epoch, .. } => {
             cx.at.partition = Some(partition);
             let g = ghost.clusters[own].partition(partition);
             g.mirrored = true;
             s10_one_writer::fetches(cx, g);
+            if g.more().fetcher_of != node {
+                (g.more().fetcher_of, g.more().source_epoch) = (node, LeaderEpoch::NONE);
+            }
+            s31_origin::fetches(g.more(), epoch);
             let fetchers = &mut g.more().fetchers;
             fetchers.retain(|f| f.0 != node);
             fetchers.push((node, source));

@@ -160,8 +160,12 @@ pub struct More {
     pub source: Option<(u8, PartitionIx)>,
     /// Its mirror state at its leader.
     pub mirror: MirrorState,
+    /// Who fetched it last, in its present life.
+    pub fetcher_of: NodeId,
     /// Who fetches it, and from where.
     pub fetchers: SmallVec<[(NodeId, NodeId); 2]>,
+    /// The highest epoch of the source that its present mirror leader asked in, in this life of that broker.
+    pub source_epoch: LeaderEpoch,
     /// Epoch of the last mirrored batch.
     pub mirrored_epoch: LeaderEpoch,
     /// Up to here S16 walked the leader's log, and what it found of producers: epoch and last sequence.
@@ -253,7 +257,9 @@ impl PartitionGhost {
     }
     /// The rest, made if need be.
     pub fn more(&mut self) -> &mut More {
-        self.more.get_or_insert_with(|| Box::new(More { mirrored_epoch: LeaderEpoch::NONE, ..More::default() }))
+        self.more.get_or_insert_with(|| {
+            Box::new(More { mirrored_epoch: LeaderEpoch::NONE, source_epoch: LeaderEpoch::NONE, ..More::default() })
+        })
     }
     /// The slots of a mask.
     pub fn of_mask(&self, mask: u32) -> impl Iterator<Item = (usize, &Member)> + '_ {

@@ -1,10 +1,26 @@
 //! S31 Origin. Every mirrored batch comes from the configured source cluster, and was below the source's watermark when it was
-//! served; that watermark was true.
+//! served; that watermark was true. And it was asked for in no lower epoch than its mirror leader knew of: who goes back to an
+//! older epoch copies from a leader that was deposed (M06).
 
 use super::cx::Cx;
+use super::ghost::More;
 use super::roster::Part;
 use super::sight::Sight;
-use mirrorlab_model::ids::{NodeId, Offset};
+use mirrorlab_model::ids::{LeaderEpoch, NodeId, Offset};
+
+/// A fetcher asks in an epoch from now on, and not below it while it lives.
+pub(super) fn fetches(more: &mut More, source_epoch: LeaderEpoch) {
+    more.source_epoch = more.source_epoch.max(source_epoch);
+}
+
+/// Something was copied that was asked for in this epoch.
+pub(super) fn asked<S: Sight>(cx: &mut Cx<'_, S>, more: &mut More, source_epoch: LeaderEpoch) {
+    if source_epoch < more.source_epoch {
+        let known = more.source_epoch;
+        cx.broken("S31", format_args!("records asked for in epoch {known}, or a later one"), source_epoch);
+    }
+    fetches(more, source_epoch);
+}
 
 /// `base..next` was copied from `source`, which told `source_hw`. `truth`: the true watermark there and whether the source
 /// partition had lineages cut.

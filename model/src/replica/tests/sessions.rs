@@ -132,6 +132,25 @@ fn r20_a_cached_partition_is_checked_again_after_a_bump() {
 
 /// R03: delayed metadata at one follower.
 #[test]
+fn a_partition_is_told_again_after_an_error_though_nothing_moved() {
+    let mut rig = leader(1, &[0]);
+    rig.produce(0, 1, 1, 1);
+    let first = answered(fetch(&mut rig, &request(-1, (0, 0), Some((1, 1, 1)))));
+    let id = first.session_id;
+    rig.metadata(&[0], &state(0, 2, 1, &[0, 1], &[0]));
+    let fenced = answered(fetch(&mut rig, &request(-1, (id, 1), None)));
+    assert_eq!(fenced.parts[0].error, ErrorCode::FencedLeaderEpoch);
+    let Fetched::Parked { session, .. } = fetch(&mut rig, &request(-1, (id, 2), Some((1, 2, 1)))) else {
+        panic!("no data: it waits")
+    };
+    rig.now.mono = rig.now.mono + Nanos::from_millis(500);
+    let now = rig.now;
+    let (_, answer) = rig.nodes[0].with(|r, _, cx| r.resume(session, now, cx)).unwrap();
+    let told: Vec<_> = answer.parts.iter().map(|part| (part.error, part.batch_count)).collect();
+    assert_eq!(told, [(ErrorCode::None, 0)], "the reader knows now that its new epoch is right");
+}
+
+#[test]
 fn r03_a_fetch_of_another_epoch_moves_nothing() {
     for on in [true, false] {
         let mut rig = leader(2, &[0, 1]);

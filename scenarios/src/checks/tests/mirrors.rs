@@ -36,6 +36,7 @@ fn copied(source: NodeId, base: i64, next: i64, source_hw: i64) -> Trace {
         base: Offset(base),
         next: Offset(next),
         source_hw: Offset(source_hw),
+        source_epoch: LeaderEpoch(1),
         bytes: 1,
     }
 }
@@ -124,6 +125,24 @@ fn s34_sees_batches_above_the_local_epoch_and_local_ones_below_the_mirrored() {
     let desired = DesiredState::Stopped;
     play.record(1, &Record::MirrorTopicStateChange { topic: TopicIx(0), mirror: Some(MirrorIx(0)), desired });
     assert_eq!(play.append(1, 1, Origin::Client, &batch(5, 1, 1)), ["S34"]);
+}
+
+#[test]
+fn s31_sees_a_fetch_in_an_epoch_that_was_left() {
+    let asked_in = |told: i32, asked: i32| {
+        let mut play = mirroring();
+        let (source, offset, epoch) = (node(0, 1), Offset(0), LeaderEpoch(told));
+        assert_eq!(play.at(node(1, 1), Trace::MirrorFetcherAdded { partition: P, source, offset, epoch }), NOTHING);
+        play.append(1, 1, Origin::Mirror, &batch(0, 1, 5));
+        let mut trace = copied(node(0, 1), 0, 5, 8);
+        if let Trace::Mirrored { source_epoch, .. } = &mut trace {
+            *source_epoch = LeaderEpoch(asked);
+        }
+        play.at(node(1, 1), trace)
+    };
+    assert_eq!(asked_in(3, 3), NOTHING);
+    assert_eq!(asked_in(3, 4), NOTHING, "the source told a newer one meanwhile");
+    assert_eq!(asked_in(3, 2), ["S31"]);
 }
 
 #[test]
