@@ -153,6 +153,11 @@ impl Run {
     /// # Errors
     /// A config entry that the model does not take.
     pub fn new(job: Job) -> Result<Self, crate::lab::BadConfig> {
+        if let Some(step) = job.plan.stage.timeline.iter().find(|step| !step.action.is_carried_out()) {
+            let why = "its format is fixed, what it orders comes with the mirror life cycle";
+            let name = step.action.name();
+            return Err(crate::lab::BadConfig(format!("this version does not carry out the step `{name}`: {why}")));
+        }
         let mut lab = Lab::build(&job.plan.stage, job.plan.seed, job.plan.guards())?;
         let suite = Suite::new(&lab.setup, CheckOptions::default());
         let phases = job.plan.stage.phases;

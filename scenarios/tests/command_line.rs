@@ -160,3 +160,11 @@ fn a_run_leaves_a_folder_that_replays_to_the_same_history() {
     let again = json(&["replay", "runs/short/11", "--json"]);
     assert_eq!(again["trace_hash"], ran["trace_hash"]);
 }
+
+#[test]
+fn a_step_that_no_run_carries_out_is_refused() {
+    let mirror = "[mirrors.m]\non = \"west\"\nsource = \"east\"\ntopics = [\"orders\"]\n";
+    let step = "[[timeline]]\nat = \"1 s\"\ndo = \"pause-mirror\"\nmirror = \"m\"\n";
+    let told = refused(format!("{TWO}{mirror}{step}").as_bytes());
+    assert!(told.contains("does not carry out the step `pause-mirror`"), "{told}");
+}

@@ -548,6 +548,20 @@ impl Action {
         }
     }
 
+    /// Whether a run can do it: a step that would silently do nothing is refused instead.
+    #[must_use]
+    pub const fn is_carried_out(&self) -> bool {
+        !matches!(
+            self,
+            Self::StopMirror { .. }
+                | Self::PauseMirror { .. }
+                | Self::ResumeMirror { .. }
+                | Self::RecoverMirror { .. }
+                | Self::DeleteMirror { .. }
+                | Self::Produce { record: Some(_), .. }
+        )
+    }
+
     /// All names, in the order of this file.
     pub const NAMES: &'static [&'static str] = &[
         "power-loss",
