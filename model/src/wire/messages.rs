@@ -12,6 +12,8 @@ use crate::wire::errors::ErrorCode;
 use bytes::Bytes;
 use std::sync::Arc;
 
+pub use crate::wire::mirrors::*;
+
 /// A request or response on a connection; the response carries the request's correlation id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
@@ -93,8 +95,28 @@ bodies! {
     CreateClusterMirrorRequest, CreateClusterMirrorResponse;
     /// API 95 (KIP-1279, provisional).
     StartMirrorTopicsRequest, StartMirrorTopicsResponse;
-    /// API 105 (KIP-1279, provisional).
+    /// API 96 (KIP-1279, provisional, like all that follow).
+    StopMirrorTopicsRequest, StopMirrorTopicsResponse;
+    /// API 98.
+    ListClusterMirrorsRequest, ListClusterMirrorsResponse;
+    /// API 99.
+    DescribeClusterMirrorsRequest, DescribeClusterMirrorsResponse;
+    /// API 100.
+    ReadMirrorStatesRequest, ReadMirrorStatesResponse;
+    /// API 101.
+    WriteMirrorStatesRequest, WriteMirrorStatesResponse;
+    /// API 102.
+    PauseMirrorTopicsRequest, PauseMirrorTopicsResponse;
+    /// API 103.
+    ResumeMirrorTopicsRequest, ResumeMirrorTopicsResponse;
+    /// API 104.
+    DeleteClusterMirrorRequest, DeleteClusterMirrorResponse;
+    /// API 105.
     BumpLeaderEpochsRequest, BumpLeaderEpochsResponse;
+    /// API 106.
+    ReadMirrorOffsetsRequest, ReadMirrorOffsetsResponse;
+    /// API 107.
+    RecoverMirrorTopicsRequest, RecoverMirrorTopicsResponse;
 }
 
 // ------------------------------------------------------------------------------------------------------ produce and fetch
@@ -788,64 +810,4 @@ pub struct OffsetFetchResponse {
     pub error: ErrorCode,
     /// Partition, offset (−1: none), epoch.
     pub parts: Vec<(PartitionIx, Offset, LeaderEpoch)>,
-}
-
-// --------------------------------------------------------------------------------------------------------------- mirrors
-
-/// Create a mirror (spec 8.2).
-#[derive(Clone, Debug, PartialEq)]
-pub struct CreateClusterMirrorRequest {
-    /// Name.
-    pub mirror: Arc<str>,
-    /// `bootstrap.servers` (node ids, comma separated), `source.cluster.id`, and more.
-    pub configs: Vec<(Arc<str>, Arc<str>)>,
-}
-
-/// Answer to [`CreateClusterMirrorRequest`].
-#[derive(Clone, Debug, PartialEq, Default)]
-pub struct CreateClusterMirrorResponse {
-    /// Verdict.
-    pub error: ErrorCode,
-    /// Why.
-    pub message: Option<Arc<str>>,
-}
-
-/// Start topics of a mirror (spec 8.3).
-#[derive(Clone, Debug, PartialEq)]
-pub struct StartMirrorTopicsRequest {
-    /// Mirror.
-    pub mirror: Arc<str>,
-    /// Source topic id, name, partition count.
-    pub topics: Vec<(TopicId, Arc<str>, u32)>,
-    /// Patterns to merge into `topics.include`.
-    pub include: Vec<Arc<str>>,
-    /// Patterns to merge into `topics.exclude`.
-    pub exclude: Vec<Arc<str>>,
-    /// The metadata offset of the check of states, −1 for none (optimistic check).
-    pub state_offset: MetadataOffset,
-}
-
-/// Answer to [`StartMirrorTopicsRequest`].
-#[derive(Clone, Debug, PartialEq, Default)]
-pub struct StartMirrorTopicsResponse {
-    /// Verdict on the request.
-    pub error: ErrorCode,
-    /// One per topic.
-    pub topics: Vec<NamedResult>,
-}
-
-/// Raise leader epochs above a minimum (spec 8.11, 3.4).
-#[derive(Clone, Debug, PartialEq)]
-pub struct BumpLeaderEpochsRequest {
-    /// Partition and minimum; the epoch becomes max(minimum + 1, current).
-    pub parts: Vec<(PartitionIx, LeaderEpoch)>,
-}
-
-/// Answer to [`BumpLeaderEpochsRequest`].
-#[derive(Clone, Debug, PartialEq, Default)]
-pub struct BumpLeaderEpochsResponse {
-    /// Verdict on the request.
-    pub error: ErrorCode,
-    /// Partition and verdict.
-    pub parts: Vec<(PartitionIx, ErrorCode)>,
 }

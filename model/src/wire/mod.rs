@@ -2,4 +2,5 @@
 
 pub mod errors;
 pub mod messages;
+pub mod mirrors;
 pub mod size;
