@@ -127,6 +127,11 @@ pub struct LastPosition {
     pub offset: Offset,
 }
 
+impl LastPosition {
+    /// In a write: no position from now on. A new session has none before it ends.
+    pub const CLEAR: Self = Self { epoch: LeaderEpoch(-1), offset: Offset(-1) };
+}
+
 /// What `__mirror_state` holds of one mirrored partition (spec 7.3).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StateRecord {
