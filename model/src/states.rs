@@ -119,7 +119,7 @@ impl MirrorState {
 
 /// Where mirroring ended: the line that a failback cuts at (spec 3.6). Both are needed: offsets alone cannot see that an
 /// unclean election replaced what lies below, epochs alone keep what the source appended in the same epoch afterwards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct LastPosition {
     /// The newest epoch in the mirrored log (−1: it was empty).
     pub epoch: LeaderEpoch,

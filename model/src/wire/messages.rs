@@ -135,7 +135,7 @@ pub struct ProduceRequest {
 }
 
 /// One partition's batches.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct ProducePart {
     /// Where to.
     pub partition: PartitionIx,
@@ -153,7 +153,7 @@ pub struct ProduceResponse {
 }
 
 /// One partition's verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ProducePartAnswer {
     /// Which.
     pub partition: PartitionIx,
@@ -168,7 +168,7 @@ pub struct ProducePartAnswer {
 }
 
 /// Who leads, in an answer that refuses (KIP-951; KIP-595 style in fetch answers).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LeaderHint {
     /// The leader, or none.
     pub leader: BrokerId,
@@ -190,7 +190,7 @@ pub enum Isolation {
 
 /// Read batches. A follower (`replica >= 0`) reads up to the log end, others up to what `isolation` allows. The mirror
 /// fetcher is a consumer to its source (spec 4.1).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct FetchRequest {
     /// The follower's id, −1 for consumers and mirrors.
     pub replica: BrokerId,
@@ -217,7 +217,7 @@ pub struct FetchRequest {
 }
 
 /// One partition's position in a fetch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FetchPart {
     /// Names the partition within the session; chosen by the fetching side, small and dense.
     pub slot: u32,
@@ -238,7 +238,7 @@ pub struct FetchPart {
 }
 
 /// Where an epoch ends in the answering log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct EpochEnd {
     /// The largest epoch not above the one asked about, −1 for undefined.
     pub epoch: LeaderEpoch,
@@ -262,7 +262,7 @@ pub struct FetchResponse {
 }
 
 /// One partition's news.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct FetchPartAnswer {
     /// The slot of the request.
     pub slot: u32,
@@ -291,7 +291,7 @@ pub struct FetchPartAnswer {
 }
 
 /// A transaction whose records a reader skips.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct AbortedTransaction {
     /// Whose.
     pub producer: ProducerId,
@@ -300,7 +300,7 @@ pub struct AbortedTransaction {
 }
 
 /// Where do these epochs end (KIP-101, 279)?
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct OffsetForLeaderEpochRequest {
     /// The follower's id; −1 a consumer; −2 a mirror (spec 3.9).
     pub replica: BrokerId,
@@ -309,7 +309,7 @@ pub struct OffsetForLeaderEpochRequest {
 }
 
 /// One partition's question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct EpochQuestion {
     /// Which.
     pub partition: PartitionIx,
@@ -327,7 +327,7 @@ pub struct OffsetForLeaderEpochResponse {
 }
 
 /// One partition's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct EpochAnswer {
     /// Which.
     pub partition: PartitionIx,
@@ -338,7 +338,7 @@ pub struct EpochAnswer {
 }
 
 /// Ask for offsets by time.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct ListOffsetsRequest {
     /// −1 for clients.
     pub replica: BrokerId,
@@ -349,7 +349,7 @@ pub struct ListOffsetsRequest {
 }
 
 /// One partition's question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct OffsetQuestion {
     /// Which.
     pub partition: PartitionIx,
@@ -372,7 +372,7 @@ pub struct ListOffsetsResponse {
 }
 
 /// One partition's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct OffsetAnswer {
     /// Which.
     pub partition: PartitionIx,
@@ -387,7 +387,7 @@ pub struct OffsetAnswer {
 }
 
 /// Delete all records below these offsets.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct DeleteRecordsRequest {
     /// Partition and new log start (−1: the high watermark).
     pub parts: Vec<(PartitionIx, Offset)>,
@@ -421,7 +421,7 @@ pub struct MetadataResponse {
 }
 
 /// One topic.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct TopicMetadata {
     /// Verdict.
     pub error: ErrorCode,
@@ -434,7 +434,7 @@ pub struct TopicMetadata {
 }
 
 /// One partition.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct PartitionMetadata {
     /// Number within the topic.
     pub number: u32,
@@ -451,7 +451,7 @@ pub struct PartitionMetadata {
 }
 
 /// Observers and voters fetch the metadata log (KIP-595).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct RaftFetchRequest {
     /// Who fetches: the node id (broker or controller id within the cluster).
     pub replica: i32,
@@ -489,7 +489,7 @@ pub struct RaftFetchResponse {
 }
 
 /// Read a piece of a metadata snapshot.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct FetchSnapshotRequest {
     /// Who.
     pub replica: i32,
@@ -517,7 +517,7 @@ pub struct FetchSnapshotResponse {
 // ---------------------------------------------------------------------------------------------- broker life and controller
 
 /// A broker reports for duty (KIP-631, 966).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct BrokerRegistrationRequest {
     /// Its id.
     pub broker: BrokerId,
@@ -543,7 +543,7 @@ pub struct BrokerRegistrationResponse {
 }
 
 /// A broker is alive.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct BrokerHeartbeatRequest {
     /// Its id.
     pub broker: BrokerId,
@@ -569,7 +569,7 @@ pub struct BrokerHeartbeatResponse {
 }
 
 /// A leader asks for another ISR (KIP-497, 841, 903).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct AlterPartitionRequest {
     /// The leader.
     pub broker: BrokerId,
@@ -580,7 +580,7 @@ pub struct AlterPartitionRequest {
 }
 
 /// One proposal.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct IsrProposal {
     /// Which.
     pub partition: PartitionIx,
@@ -604,7 +604,7 @@ pub struct AlterPartitionResponse {
 }
 
 /// The partition as the controller sees it after a proposal.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct IsrVerdict {
     /// Which.
     pub partition: PartitionIx,
@@ -621,7 +621,7 @@ pub struct IsrVerdict {
 }
 
 /// A broker wants a block of producer ids.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AllocateProducerIdsRequest {
     /// The broker.
     pub broker: BrokerId,
@@ -779,7 +779,7 @@ pub struct ElectLeadersResponse {
 }
 
 /// Commit positions of a group that has no members (standalone consumers; membership comes with the group coordinator).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct OffsetCommitRequest {
     /// Group.
     pub group: Arc<str>,
@@ -795,7 +795,7 @@ pub struct OffsetCommitResponse {
 }
 
 /// Ask for committed positions.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct OffsetFetchRequest {
     /// Group.
     pub group: Arc<str>,

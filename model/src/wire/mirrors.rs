@@ -9,7 +9,7 @@ use std::sync::Arc;
 // ------------------------------------------------------------------------------------------------------------- by operators
 
 /// Create a mirror (spec 8.2).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct CreateClusterMirrorRequest {
     /// Name.
     pub mirror: Arc<str>,
@@ -27,7 +27,7 @@ pub struct CreateClusterMirrorResponse {
 }
 
 /// Start topics of a mirror (spec 8.3).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct StartMirrorTopicsRequest {
     /// Mirror.
     pub mirror: Arc<str>,
@@ -51,7 +51,7 @@ pub struct StartMirrorTopicsResponse {
 }
 
 /// Stop topics: they become writable here (spec 8.4).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct StopMirrorTopicsRequest {
     /// Mirror.
     pub mirror: Arc<str>,
@@ -73,7 +73,7 @@ pub struct StopMirrorTopicsResponse {
 }
 
 /// Pause topics (spec 8.5).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct PauseMirrorTopicsRequest {
     /// Mirror.
     pub mirror: Arc<str>,
@@ -93,7 +93,7 @@ pub struct PauseMirrorTopicsResponse {
 }
 
 /// Resume paused topics (spec 8.5).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct ResumeMirrorTopicsRequest {
     /// Mirror.
     pub mirror: Arc<str>,
@@ -113,7 +113,7 @@ pub struct ResumeMirrorTopicsResponse {
 }
 
 /// Delete a mirror whose topics are all STOPPED (spec 8.6).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct DeleteClusterMirrorRequest {
     /// Mirror.
     pub mirror: Arc<str>,
@@ -131,7 +131,7 @@ pub struct DeleteClusterMirrorResponse {
 }
 
 /// Lead FAILED topics back to what they did before (spec 8.14).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct RecoverMirrorTopicsRequest {
     /// Mirror.
     pub mirror: Arc<str>,
@@ -219,7 +219,7 @@ pub struct DescribedMirror {
 }
 
 /// One mirrored partition.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct DescribedPart {
     /// Topic.
     pub topic: Arc<str>,
@@ -241,7 +241,7 @@ pub struct DescribedPart {
 
 /// What a broker can say of a last mirrored position. Three answers that must not be mixed up (decision 6): unavailable
 /// (`error`), none (`position` is `None`), known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FoundPosition {
     /// Topic.
     pub topic: TopicId,
@@ -256,7 +256,7 @@ pub struct FoundPosition {
 }
 
 /// Offsets of mirrored partitions at their leader (spec 8.13).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ReadMirrorOffsetsRequest {
     /// Mirror.
     pub mirror: Arc<str>,
@@ -276,7 +276,7 @@ pub struct ReadMirrorOffsetsResponse {
 // ---------------------------------------------------------------------------------------------------------- among brokers
 
 /// Ask a coordinator for committed states (spec 8.9).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ReadMirrorStatesRequest {
     /// Mirror.
     pub mirror: Arc<str>,
@@ -294,7 +294,7 @@ pub struct ReadMirrorStatesResponse {
 }
 
 /// Have a coordinator commit states (spec 8.10, 7.5).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct WriteMirrorStatesRequest {
     /// Mirror.
     pub mirror: Arc<str>,
@@ -303,7 +303,7 @@ pub struct WriteMirrorStatesRequest {
 }
 
 /// One partition's new state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct StateWrite {
     /// Which.
     pub partition: PartitionIx,
@@ -333,7 +333,7 @@ pub struct WriteMirrorStatesResponse {
 }
 
 /// Raise leader epochs above a minimum (spec 8.11, 3.4).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct BumpLeaderEpochsRequest {
     /// Partition and minimum; the epoch becomes max(minimum + 1, current).
     pub parts: Vec<(PartitionIx, LeaderEpoch)>,
