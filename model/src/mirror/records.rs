@@ -4,12 +4,11 @@
 //! Keys are of the older, non-flexible encoding: a type, the mirror's name, the topic's id, the partition's number. Values
 //! begin with a version and are flexible.
 
+use crate::coordinator::routing;
 use crate::ids::{LeaderEpoch, Offset, TopicId};
-use crate::mirror::fetcher::java_hash;
 use crate::record::varint;
 use crate::states::{LastPosition, MirrorState, StateRecord};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use std::fmt::Write;
 use std::sync::Arc;
 
 /// Key type of states.
@@ -178,33 +177,13 @@ fn get_text(bytes: &mut &[u8]) -> Result<Option<Arc<str>>, BadRecord> {
 /// The partition of `__mirror_state` that holds a mirrored partition's state, of `count`.
 #[must_use]
 pub fn state_partition(key: &StateKey, count: u32) -> u32 {
-    let mut text = String::with_capacity(key.mirror.len() + 32);
-    text.push_str(&key.mirror);
-    text.push(':');
-    push_base64(&mut text, key.topic);
-    let _ = write!(text, ":{}", key.number);
-    slot(&text, count)
+    routing::state_partition(&routing::partition_key(&key.mirror, key.topic, key.number), count)
 }
 
 /// The partition of `__mirror_state` whose leader does what is done once per mirror.
 #[must_use]
 pub fn state_partition_of_mirror(mirror: &str, count: u32) -> u32 {
-    slot(mirror, count)
-}
-
-/// `Utils.abs(hash) % count`; the one number without an absolute value counts as 0.
-fn slot(text: &str, count: u32) -> u32 {
-    java_hash(text).checked_abs().unwrap_or(0) as u32 % count.max(1)
-}
-
-/// Kafka's text of an id: base 64 for URLs, without padding.
-fn push_base64(out: &mut String, id: TopicId) {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    // 128 bits are 21 digits of six bits and one of two, which are its upper ones.
-    for at in 0..22 {
-        let digit = if at < 21 { id.0 >> (122 - 6 * at) } else { id.0 << 4 };
-        out.push(char::from(DIGITS[(digit & 63) as usize]));
-    }
+    routing::state_partition(mirror, count)
 }
 
 #[cfg(test)]

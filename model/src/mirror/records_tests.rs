@@ -57,20 +57,6 @@ fn what_is_cut_off_or_unknown_is_refused() {
 }
 
 #[test]
-fn ids_are_written_as_kafka_writes_them() {
-    let text = |id| {
-        let mut out = String::new();
-        push_base64(&mut out, TopicId(id));
-        out
-    };
-    // Kafka's reserved ids: zero, and one (the metadata topic's).
-    assert_eq!(text(0), "AAAAAAAAAAAAAAAAAAAAAA");
-    assert_eq!(text(1), "AAAAAAAAAAAAAAAAAAAAAQ");
-    assert_eq!(text(u128::MAX), "_____________________w");
-    assert_eq!(text(0xfb << 120), "-wAAAAAAAAAAAAAAAAAAAA");
-}
-
-#[test]
 fn partitions_are_javas() {
     // "polygenelubricants" hashes to the number that has no absolute value.
     assert_eq!(state_partition_of_mirror("polygenelubricants", 50), 0);
