@@ -11,6 +11,7 @@ use crate::wire::messages::{
     ProducePartAnswer, ProduceRequest, ProduceResponse,
 };
 use bytes::Bytes;
+use std::collections::BTreeMap;
 
 // ------------------------------------------------------------------------------------------------------------ what they share
 
@@ -93,9 +94,11 @@ impl Hints {
 
     /// Reading: addresses come after the entries.
     fn settle<'h>(&self, hints: impl Iterator<Item = &'h mut Option<LeaderHint>>) {
+        // By leader, so that a peer's long lists cost no more than their lengths; of two addresses the first counts.
+        let nodes: BTreeMap<BrokerId, NodeId> = self.endpoints.iter().rev().copied().collect();
         for (hint, told) in hints.zip(&self.told) {
             if let (Some(hint), false) = (hint, told) {
-                hint.node = self.find(hint.leader);
+                hint.node = nodes.get(&hint.leader).copied();
             }
         }
     }
