@@ -74,7 +74,7 @@ impl Dice {
             state: self.state(),
             leader_epoch: self.epoch(),
             state_epoch: self.i32(),
-            position: self.position(),
+            position: if self.below(4) == 0 { Some(LastPosition::CLEAR) } else { self.position() },
             message: self.maybe_text(),
             attempt: self.small(),
             for_good: self.coin(),

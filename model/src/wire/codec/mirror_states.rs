@@ -5,6 +5,7 @@ use crate::ids::{LeaderEpoch, Offset};
 use crate::states::{LastPosition, MirrorState, StateRecord};
 use crate::wire::codec::coder::{Coder, Done, Wire, Wrong};
 use crate::wire::codec::mirror_orders::bare_verdict;
+use crate::wire::codec::tags::{self, Tag};
 use crate::wire::codec::topics::By;
 use crate::wire::messages::{
     BumpLeaderEpochsRequest, BumpLeaderEpochsResponse, ReadMirrorOffsetsRequest, ReadMirrorOffsetsResponse,
@@ -22,11 +23,10 @@ pub(super) fn state(c: &mut Coder<'_>, field: &'static str, state: &mut MirrorSt
 /// `LastMirrorEpoch` and `LastMirrorOffset`. An offset of −1 says that there is none; the end of a log is never below 0, while
 /// the epoch of an empty log is −1.
 pub(super) fn position(c: &mut Coder<'_>, position: &mut Option<LastPosition>) -> Done {
-    const NONE: LastPosition = LastPosition { epoch: LeaderEpoch::NONE, offset: Offset::UNKNOWN };
-    let mut known = position.unwrap_or(NONE);
+    let mut known = position.unwrap_or(LastPosition { epoch: LeaderEpoch::NONE, offset: Offset::UNKNOWN });
     c.i32("LastMirrorEpoch", &mut known.epoch.0)?;
     c.i64("LastMirrorOffset", &mut known.offset.0)?;
-    *position = (known.offset != Offset::UNKNOWN).then_some(known);
+    c.preset(position, Some(known).filter(|known| known.offset != Offset::UNKNOWN));
     Ok(())
 }
 
@@ -88,7 +88,11 @@ impl Wire for WriteMirrorStatesRequest {
                 c.nullable("ErrorMessage", &mut part.message)?;
                 c.i32("RetryAttempt", &mut part.attempt)?;
                 c.bool("NonRetryable", &mut part.for_good)?;
-                c.end()
+                let clears = part.position == Some(LastPosition::CLEAR);
+                c.tags(&mut [Tag::new(tags::CLEARS, clears, &mut |c| {
+                    part.position = Some(LastPosition::CLEAR);
+                    c.always_bool("Clears", true)
+                })])
             },
         )?;
         c.end()

@@ -22,6 +22,8 @@ pub const INDEX: u32 = OWN + 4;
 pub const INCARNATION: u32 = OWN + 5;
 /// Whether a proposal reports a finished recovery, where it does not.
 pub const REPORTS: u32 = OWN + 6;
+/// A write of a mirrored partition's state takes its last position away; without this, no position in it leaves the old one.
+pub const CLEARS: u32 = OWN + 7;
 
 /// One tagged field.
 pub struct Tag<'f> {
