@@ -1,6 +1,9 @@
 //! The states of a mirrored partition, the desired states of a topic, and which change may follow which (spec 2.1, 2.2,
 //! decision 28).
 
+use crate::ids::{LeaderEpoch, Offset};
+use std::sync::Arc;
+
 /// What a mirrored partition is doing; persisted per partition in `__mirror_state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum MirrorState {
@@ -85,6 +88,12 @@ impl MirrorState {
         }
     }
 
+    /// The state of a code.
+    #[must_use]
+    pub fn from_code(code: i8) -> Option<Self> {
+        Self::ALL.into_iter().find(|s| s.code() == code)
+    }
+
     /// Whether `self` may follow `before`. Spec 2.2 (latest) with decision 28's additions: FAILED may return to
     /// EPOCH_FENCING, ULE_RECOVERY and PAUSING, and UNKNOWN may go to STOPPING. Equal states always may.
     #[must_use]
@@ -104,6 +113,55 @@ impl MirrorState {
             S::Stopped => matches!(before, S::Stopping),
             S::Failed => true,
             S::Unknown => false,
+        }
+    }
+}
+
+/// Where mirroring ended: the line that a failback cuts at (spec 3.6). Both are needed: offsets alone cannot see that an
+/// unclean election replaced what lies below, epochs alone keep what the source appended in the same epoch afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct LastPosition {
+    /// The newest epoch in the mirrored log (−1: it was empty).
+    pub epoch: LeaderEpoch,
+    /// The end of the mirrored log.
+    pub offset: Offset,
+}
+
+impl LastPosition {
+    /// In a write: no position from now on. A new session has none before it ends.
+    pub const CLEAR: Self = Self { epoch: LeaderEpoch(-1), offset: Offset(-1) };
+}
+
+/// What `__mirror_state` holds of one mirrored partition (spec 7.3).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StateRecord {
+    /// The state.
+    pub state: MirrorState,
+    /// The leader epoch of its writer, −1 before the first write.
+    pub leader_epoch: LeaderEpoch,
+    /// Counts the writes.
+    pub state_epoch: i32,
+    /// FAILED: the state before.
+    pub previous: MirrorState,
+    /// FAILED: how often in a row; −1: for good.
+    pub attempt: i16,
+    /// FAILED: why.
+    pub message: Option<Arc<str>>,
+    /// Where the last mirroring session ended.
+    pub position: Option<LastPosition>,
+}
+
+impl Default for StateRecord {
+    /// Nothing was ever written.
+    fn default() -> Self {
+        Self {
+            state: MirrorState::Unknown,
+            leader_epoch: LeaderEpoch::NONE,
+            state_epoch: 0,
+            previous: MirrorState::Unknown,
+            attempt: 0,
+            message: None,
+            position: None,
         }
     }
 }

@@ -135,6 +135,12 @@ pub enum Trace {
     // -- mirroring
     /// A partition's mirror state changed at its leader.
     MirrorStateChanged { partition: PartitionIx, mirror: MirrorIx, from: MirrorState, to: MirrorState, attempt: i16 },
+    /// A mirrored partition's state is committed in `__mirror_state`.
+    MirrorStateCommitted { partition: PartitionIx, state: MirrorState, leader_epoch: LeaderEpoch, state_epoch: i32 },
+    /// A last mirrored position is committed there; −1, −1: there is none any more.
+    MirrorPositionCommitted { partition: PartitionIx, epoch: LeaderEpoch, offset: Offset },
+    /// A state was removed there, with its mirror or topic.
+    MirrorStateRemoved { partition: PartitionIx },
     /// A mirror fetcher took up a partition from this source broker, at this offset and source epoch.
     MirrorFetcherAdded { partition: PartitionIx, source: NodeId, offset: Offset, epoch: LeaderEpoch },
     /// A mirror fetcher let a partition go.

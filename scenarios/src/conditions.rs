@@ -224,7 +224,7 @@ impl<'a> Eye<'a> {
         let image = self.setup.image(self.world, setup.destination)?;
         let topic = image.topic_by_name(mirrorlab_model::mirror::sync::STATE_TOPIC)?;
         let partitions = &image.topic(topic)?.partitions;
-        let at = mirrorlab_model::mirror::fetcher::state_partition(mirror, partitions.len() as u32);
+        let at = mirrorlab_model::coordinator::routing::state_partition(mirror, partitions.len() as u32);
         let leader = image.partition(*partitions.get(at as usize)?)?.state.leader;
         self.setup.broker_node(setup.destination, leader)
     }

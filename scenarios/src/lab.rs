@@ -55,6 +55,9 @@ impl Lab {
         let mut topology = Topology::new(sites.len());
         add_links(&mut topology, stage, &sites);
         let mut lab = Self { world: World::new(&topology, seed), setup: Setup::default(), sites, orders: 0, guards };
+        if stage.wire {
+            lab.world.check_wire();
+        }
         for (name, cluster) in &stage.clusters {
             lab.add_cluster(name, cluster)?;
         }

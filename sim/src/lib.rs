@@ -2,9 +2,9 @@
 //!
 //! Read in this order: [`rng`] (every draw is a hash of where it is made), [`queue`] (what happens next), [`clock`] (what a
 //! node believes the time is), [`disk`] (what a node's disk holds, and what a crash leaves of it), [`net`] (what passes
-//! between nodes), [`node`] (a process and what outlives it), [`world`] (all of it, step by step), [`trace_hash`] (one number
-//! per history), [`pump`] (driven under madsim), [`face`] (shown to async tasks that look on). [`gallop`] searches
-//! logs from their end.
+//! between nodes), [`wire`] (whether bytes can carry it), [`node`] (a process and what outlives it), [`world`] (all of it, step
+//! by step), [`trace_hash`] (one number per history), [`pump`] (driven under madsim), [`face`] (shown to async tasks that look
+//! on). [`gallop`] searches logs from their end.
 
 #[cfg(not(madsim))]
 compile_error!(
@@ -23,4 +23,5 @@ pub mod pump;
 pub mod queue;
 pub mod rng;
 pub mod trace_hash;
+pub mod wire;
 pub mod world;

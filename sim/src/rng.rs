@@ -48,6 +48,8 @@ pub enum Concern {
     Fault = 43,
     /// What operators do and when. Stream: step.
     Operator = 44,
+    /// Whose messages go through their bytes. Stream: connection.
+    Wire = 45,
     /// Draws of tests.
     Test = 99,
 }

@@ -11,6 +11,7 @@ use crate::node::{Condition, LastStop, Node, Process, Program};
 use crate::queue::EventQueue;
 use crate::rng::{join, Concern, Seed};
 use crate::trace_hash::TraceHash;
+use crate::wire::WireCheck;
 use mirrorlab_model::guards::Guards;
 use mirrorlab_model::ids::{Nanos, NodeId, Now};
 use mirrorlab_model::ports::{first_conn, Cx, DirName, Effect, Entropy, ExitReason, Input, Lane, Outbox, Timer};
@@ -85,6 +86,8 @@ pub struct World {
     trace: Vec<TraceEvent>,
     /// Processes that asked to end.
     exits: Vec<(NodeId, ExitReason)>,
+    /// Whether messages go through their bytes.
+    wire: Option<WireCheck>,
 }
 
 impl World {
@@ -119,6 +122,11 @@ impl World {
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+    /// How many messages came back from their bytes as they were; none if nothing asked for it.
+    #[must_use]
+    pub fn wire_checked(&self) -> u64 {
+        self.wire.map_or(0, |wire| wire.passed())
     }
     /// All nodes by id.
     #[must_use]
@@ -173,7 +181,13 @@ impl World {
             net_out: NetOut::default(),
             trace: Vec::new(),
             exits: Vec::new(),
+            wire: None,
         }
+    }
+
+    /// Sends the messages of half of all connections through their bytes from now on. The history stays the same.
+    pub fn check_wire(&mut self) {
+        self.wire = Some(WireCheck::new(self.seed));
     }
 
     /// The id that the next node gets.
@@ -673,9 +687,13 @@ impl World {
                 self.queue.push(at, Event::Net(event));
             }
             let mut inputs = std::mem::take(&mut self.net_out.inputs);
-            for (node, input) in inputs.drain(..) {
-                if matches!(input, Input::Message { .. }) {
+            for (node, mut input) in inputs.drain(..) {
+                if let Input::Message { conn, message } = &mut input {
                     self.counts.messages += 1;
+                    if let Some(wire) = self.wire.as_mut().filter(|wire| wire.takes(*conn)) {
+                        let serving = self.net.acceptor(*conn).map(|node| &self.nodes[usize::from(node.0)]);
+                        *message = wire.pass(message, serving);
+                    }
                 }
                 self.with_process(node, None, |process, now, cx| process.accept(now, input, cx));
             }

@@ -124,6 +124,24 @@ fn a_world_copied_in_the_middle_goes_on_as_the_original_does() {
 }
 
 #[test]
+fn messages_that_go_through_their_bytes_change_no_history() {
+    let live = |wire| {
+        let mut plan = plan(11);
+        plan.stage.wire = wire;
+        let mut run = Run::new(Job { path: "short.toml".to_owned(), plan }).unwrap();
+        while run.single_step() {}
+        let world = &run.lab().world;
+        (world.trace_hash(), world.counts(), world.wire_checked())
+    };
+    let (hash, counts, none) = live(false);
+    let (same, same_counts, checked) = live(true);
+    assert_eq!((same, same_counts), (hash, counts));
+    assert_eq!(none, 0);
+    // About half of all messages.
+    assert!(checked > counts.messages / 5 && checked < counts.messages, "{checked} of {}", counts.messages);
+}
+
+#[test]
 fn a_run_stepped_by_hand_lives_the_history_of_one_that_the_pump_drives() {
     let plan = plan(9);
     let mut run = Run::new(Job { path: "short.toml".to_owned(), plan: plan.clone() }).unwrap();

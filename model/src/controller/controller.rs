@@ -13,7 +13,7 @@ use crate::controller::sessions::Sessions;
 use crate::controller::state::{ClusterState, Entry, Note};
 use crate::controller::store::{Opened, Store, LOG_FLUSH, QUORUM_FLUSH, SNAPSHOT_FLUSH};
 use crate::controller::traces::{entry_traces, partition_changed};
-use crate::controller::{alter_configs, elections, isr, mirrors, topics};
+use crate::controller::{alter_configs, elections, isr, mirror_orders, mirrors, topics};
 use crate::coordinator::engine::Engine;
 use crate::guards::controller as guard;
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, MetadataOffset, Nanos, NodeId, Now, PartitionIx, ProducerId};
@@ -535,6 +535,10 @@ fn plan_operation(plan: &mut Plan<'_>, sessions: &mut Sessions, now: Now, reques
         Body::ElectLeadersRequest(r) => elections::elect_leaders(plan, r).into(),
         Body::CreateClusterMirrorRequest(r) => mirrors::create_mirror(plan, r).into(),
         Body::StartMirrorTopicsRequest(r) => mirrors::start_topics(plan, r).into(),
+        Body::StopMirrorTopicsRequest(r) => mirror_orders::stop_topics(plan, r).into(),
+        Body::PauseMirrorTopicsRequest(r) => mirror_orders::pause_topics(plan, r).into(),
+        Body::ResumeMirrorTopicsRequest(r) => mirror_orders::resume_topics(plan, r).into(),
+        Body::DeleteClusterMirrorRequest(r) => mirror_orders::delete_mirror(plan, r).into(),
         Body::BumpLeaderEpochsRequest(r) => mirrors::bump_epochs(plan, r).into(),
         _ => return None,
     })

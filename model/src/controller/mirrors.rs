@@ -3,7 +3,7 @@
 use crate::controller::plan::Plan;
 use crate::controller::topics::{is_legal_name, verdict, Creation, Refusal};
 use crate::guards::controller as guard;
-use crate::ids::{LeaderEpoch, MirrorIx, PartitionIx, TopicId, TopicIx};
+use crate::ids::{LeaderEpoch, MetadataOffset, MirrorIx, PartitionIx, TopicId, TopicIx};
 use crate::metadata::configs::MirrorConfig;
 use crate::metadata::patterns::Patterns;
 use crate::metadata::records::Record;
@@ -79,10 +79,32 @@ fn state_topic(plan: &Plan<'_>) -> NewTopic {
 
 // ------------------------------------------------------------------------------------------------------------------ start
 
-/// What a start makes of a mirror's pattern lists.
-struct Lists {
-    include: Vec<Arc<str>>,
-    exclude: Vec<Arc<str>>,
+/// What an order makes of a mirror's pattern lists.
+pub(crate) struct Lists {
+    pub(crate) include: Vec<Arc<str>>,
+    pub(crate) exclude: Vec<Arc<str>>,
+}
+
+impl Lists {
+    /// The lists as they stand.
+    pub(crate) fn of(plan: &Plan<'_>, mirror: MirrorIx) -> Self {
+        let config = plan.image().mirror(mirror).map(|m| m.config.clone()).unwrap_or_default();
+        Self { include: config.topics_include.list().to_vec(), exclude: config.topics_exclude.list().to_vec() }
+    }
+
+    /// Writes those that differ (decision 35: what is not edited keeps its default).
+    pub(crate) fn push(self, plan: &mut Plan<'_>, mirror: MirrorIx) {
+        let Some(image) = plan.image().mirror(mirror).cloned() else { return };
+        for (key, new, old) in [
+            ("topics.include", self.include, &image.config.topics_include),
+            ("topics.exclude", self.exclude, &image.config.topics_exclude),
+        ] {
+            if old.list() != new.as_slice() {
+                let resource = ConfigResource::ClusterMirror(image.name.clone());
+                plan.push(Record::Config { resource, key: key.into(), value: Some(new.join(",").into()) });
+            }
+        }
+    }
 }
 
 /// A topic that may start, and what that takes.
@@ -104,10 +126,11 @@ pub fn start_topics(plan: &mut Plan<'_>, request: &StartMirrorTopicsRequest) -> 
     let Some(mirror) = plan.image().mirror_by_name(&request.mirror) else {
         return refuse(ErrorCode::UnknownClusterMirror);
     };
-    if !plan.guards.admits(guard::StartNeedsFreshStates, states_are_fresh(plan, request)) {
+    let names: Vec<Arc<str>> = request.topics.iter().map(|(_, name, _)| name.clone()).collect();
+    if !plan.guards.admits(guard::StartNeedsFreshStates, states_are_fresh(plan, &names, request.state_offset)) {
         return refuse(ErrorCode::InvalidClusterMirrorStates);
     }
-    let lists = merged_lists(plan, mirror, request);
+    let mut lists = merged_lists(plan, mirror, request);
     let Some((include, exclude)) = compile(&lists) else { return refuse(ErrorCode::InvalidRequest) };
 
     let (mut creation, mut topics, mut started) = (Creation::new(plan), Vec::new(), Vec::new());
@@ -123,24 +146,24 @@ pub fn start_topics(plan: &mut Plan<'_>, request: &StartMirrorTopicsRequest) -> 
         }
         topics.push(verdict(name, result));
     }
-    push_lists(plan, mirror, lists, &include, &started);
-    stop_excluded(plan, mirror, &exclude);
+    // The names of topics that start are added where no pattern covers them, so that they stay included.
+    lists.include.extend(started.iter().filter(|name| !include.matches(name)).cloned());
+    lists.push(plan, mirror);
+    stop_matching(plan, mirror, |name| exclude.matches(name), &[]);
     StartMirrorTopicsResponse { error: ErrorCode::None, topics }
 }
 
 /// Whether no topic's desired state changed after the states were checked. The offset of the check is exclusive.
-fn states_are_fresh(plan: &Plan<'_>, request: &StartMirrorTopicsRequest) -> bool {
-    request.state_offset.0 < 0
-        || request.topics.iter().all(|(_, name, _)| {
+pub(crate) fn states_are_fresh(plan: &Plan<'_>, topics: &[Arc<str>], offset: MetadataOffset) -> bool {
+    offset.0 < 0
+        || topics.iter().all(|name| {
             let changed = plan.image().topic_by_name(name).and_then(|ix| plan.state.mirror_changed_at(ix));
-            changed.is_none_or(|at| at < request.state_offset.0)
+            changed.is_none_or(|at| at < offset.0)
         })
 }
 
 fn merged_lists(plan: &Plan<'_>, mirror: MirrorIx, request: &StartMirrorTopicsRequest) -> Lists {
-    let config = plan.image().mirror(mirror).map(|m| m.config.clone()).unwrap_or_default();
-    let mut include = config.topics_include.list().to_vec();
-    let mut exclude = config.topics_exclude.list().to_vec();
+    let Lists { mut include, mut exclude } = Lists::of(plan, mirror);
     for pattern in &request.include {
         if !include.contains(pattern) {
             include.push(pattern.clone());
@@ -158,7 +181,8 @@ fn merged_lists(plan: &Plan<'_>, mirror: MirrorIx, request: &StartMirrorTopicsRe
     Lists { include, exclude }
 }
 
-fn compile(lists: &Lists) -> Option<(Patterns, Patterns)> {
+/// The lists, ready to match; `None` if one of the patterns is none.
+pub(crate) fn compile(lists: &Lists) -> Option<(Patterns, Patterns)> {
     Some((Patterns::new(lists.include.clone()).ok()?, Patterns::new(lists.exclude.clone()).ok()?))
 }
 
@@ -226,31 +250,15 @@ fn may_start(
     }
 }
 
-/// Writes the lists that differ. The names of topics that start are added where no pattern covers them, so that they stay
-/// included.
-fn push_lists(plan: &mut Plan<'_>, mirror: MirrorIx, lists: Lists, include: &Patterns, started: &[Arc<str>]) {
-    let Some(image) = plan.image().mirror(mirror) else { return };
-    let Lists { include: mut included, exclude } = lists;
-    included.extend(started.iter().filter(|name| !include.matches(name)).cloned());
-    let same = |list: &Patterns, new: &[Arc<str>]| list.list() == new;
-    for (key, new, is_same) in [
-        ("topics.include", &included, same(&image.config.topics_include, &included)),
-        ("topics.exclude", &exclude, same(&image.config.topics_exclude, &exclude)),
-    ] {
-        if !is_same {
-            let resource = ConfigResource::ClusterMirror(image.name.clone());
-            plan.push(Record::Config { resource, key: key.into(), value: Some(new.join(",").into()) });
-        }
-    }
-}
-
-/// Topics that mirror and are excluded now are stopped; others are left as they are (C-6).
-fn stop_excluded(plan: &mut Plan<'_>, mirror: MirrorIx, exclude: &Patterns) {
+/// Topics of the mirror that match and are not stopped yet are stopped, unless they were dealt with by name; paused ones of a
+/// start's exclude list too (decision 1).
+pub(crate) fn stop_matching(plan: &mut Plan<'_>, mirror: MirrorIx, matches: impl Fn(&str) -> bool, named: &[Arc<str>]) {
     let image = plan.image();
-    let Some(known) = image.mirror(mirror) else { return };
+    let Some(known) = image.mirror(mirror).cloned() else { return };
     for &topic in &known.topics {
-        let Some(t) = image.topic(topic) else { continue };
-        if t.mirror == Some((mirror, DesiredState::Mirroring)) && exclude.matches(&t.name) {
+        let Some(t) = plan.image().topic(topic) else { continue };
+        let runs = matches!(t.mirror, Some((m, DesiredState::Mirroring | DesiredState::Paused)) if m == mirror);
+        if runs && matches(&t.name) && !named.contains(&t.name) {
             plan.push(Record::MirrorTopicStateChange { topic, mirror: Some(mirror), desired: DesiredState::Stopped });
         }
     }

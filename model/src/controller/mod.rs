@@ -2,7 +2,8 @@
 //! they are committed.
 //!
 //! Read in this order: [`state`] (what replay changes), [`plan`] (what an operation sees), [`change`] (one partition's next
-//! registration), then the operations: [`brokers`], [`isr`], [`elections`], [`topics`], [`alter_configs`], [`mirrors`]; last
+//! registration), then the operations: [`brokers`], [`isr`], [`elections`], [`topics`], [`alter_configs`], [`mirrors`],
+//! [`mirror_orders`]; last
 //! [`store`] (disk), [`quorum`] (observers) and [`controller`] (the process).
 
 pub mod alter_configs;
@@ -13,6 +14,7 @@ pub mod config;
 pub mod controller;
 pub mod elections;
 pub mod isr;
+pub mod mirror_orders;
 pub mod mirrors;
 pub mod plan;
 pub mod quorum;

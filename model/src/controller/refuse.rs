@@ -47,6 +47,10 @@ pub fn refusal(request: &Body, error: ErrorCode) -> Option<Body> {
         }
         Body::CreateClusterMirrorRequest(_) => CreateClusterMirrorResponse { error, message: None }.into(),
         Body::StartMirrorTopicsRequest(_) => StartMirrorTopicsResponse { error, topics: Vec::new() }.into(),
+        Body::StopMirrorTopicsRequest(_) => StopMirrorTopicsResponse { error, topics: Vec::new() }.into(),
+        Body::PauseMirrorTopicsRequest(_) => PauseMirrorTopicsResponse { error, topics: Vec::new() }.into(),
+        Body::ResumeMirrorTopicsRequest(_) => ResumeMirrorTopicsResponse { error, topics: Vec::new() }.into(),
+        Body::DeleteClusterMirrorRequest(_) => DeleteClusterMirrorResponse { error, message: None }.into(),
         Body::BumpLeaderEpochsRequest(_) => BumpLeaderEpochsResponse { error, parts: Vec::new() }.into(),
         _ => return None,
     })

@@ -17,5 +17,9 @@ registry! { base 256;
     guard MirrorReportsGap: "Records that the source's retention removed before they were mirrored are reported as a gap.", "decision 40", ["S1"];
     guard BumpWaitsForImage: "A wait for a bump ends only when the leader epoch in the image is above the minimum.", "C12, spec 3.3", ["S34"];
     guard EveryBumpRemembered: "Each partition has its own pending bump.", "C11", ["L9"];
+    guard StateLeaderEpochFenced: "A state written under an older leader epoch than the last one is refused.", "D-22, decision 11", ["S47", "S41"];
+    guard StateEpochFenced: "A state that builds on another than the last committed one is refused.", "decision 11, spec 7.5", ["S47"];
+    guard StateTransitionLegal: "A transition that the table does not have is refused with an error.", "D-8, decision 10, spec 2.2", ["S47"];
+    guard StatesDieWithTheirMirror: "States are removed with their mirror or topic.", "D-32, decision 18", ["S49"];
     guard MissedPartitionIsRetried: "A partition whose source leader was unknown is looked up again until it is known.", "C26", ["L8", "L9"];
 }

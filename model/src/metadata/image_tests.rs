@@ -181,3 +181,24 @@ fn records_that_do_not_fit_change_nothing() {
 fn a_partition_takes_no_more_than_its_share_of_memory() {
     assert!(std::mem::size_of::<Option<PartitionImage>>() <= 128);
 }
+
+#[test]
+fn an_image_is_a_directory_that_agrees_both_ways() {
+    use crate::metadata::directory::ImageDirectory;
+    use crate::wire::codec::Directory;
+    let mut image = MetadataImage::default();
+    for (offset, record) in sample().iter().enumerate() {
+        image.apply(offset as i64, record, &mut MetadataDelta::default());
+    }
+    let dir = ImageDirectory { image: &image, cluster_id: "east" };
+    for (ix, partition) in image.partitions() {
+        let place = dir.place(ix).unwrap();
+        assert_eq!((&*place.name, place.number), ("orders", partition.number));
+        assert_eq!(dir.by_id(place.id, place.number), Some(ix));
+        assert_eq!(dir.by_name(&place.name, place.number), Some(ix));
+    }
+    // The removed topic's partition, and numbers that no partition has.
+    assert_eq!((dir.place(PartitionIx(0)), dir.by_name("gone", 0), dir.by_id(TopicId(8), 0)), (None, None, None));
+    assert_eq!((dir.by_name("orders", 2), dir.by_id(TopicId(7), u32::MAX)), (None, None));
+    assert_eq!(dir.cluster_id(), "east");
+}

@@ -4,6 +4,7 @@ pub mod batches;
 pub mod chunks;
 pub mod configs;
 pub mod delta;
+pub mod directory;
 pub mod encoding;
 pub mod image;
 pub mod patterns;

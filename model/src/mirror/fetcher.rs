@@ -5,6 +5,7 @@
 //! (spec 3.9) and then fetches. What concerns a partition's *state* is not decided here: the fetcher tells the manager by
 //! [`Outcome`]s, and by then holds the partition no more.
 
+use crate::coordinator::routing::abs;
 use crate::ids::{BrokerEpoch, BrokerId, LeaderEpoch, MirrorIx, Nanos, NodeId, Now, Offset, PartitionIx, TopicIx};
 use crate::mirror::link::Link;
 use crate::mirror::source::NoLeader;
@@ -495,38 +496,5 @@ impl Fetcher {
 #[must_use]
 pub fn fetcher_number(topic_name_hash: i32, partition: u32, fetchers: u32) -> u32 {
     let mixed = topic_name_hash.wrapping_mul(31).wrapping_add(partition as i32);
-    // Java's Utils.abs: the smallest integer counts as 0.
-    let positive = if mixed == i32::MIN { 0 } else { mixed.abs() };
-    positive as u32 % fetchers.max(1)
-}
-
-/// Java's `String.hashCode` over UTF-16 units.
-#[must_use]
-pub fn java_hash(text: &str) -> i32 {
-    text.encode_utf16().fold(0i32, |h, unit| h.wrapping_mul(31).wrapping_add(i32::from(unit)))
-}
-
-/// The partition of `__mirror_state` that a key (a mirror's name, or mirror:topic id:partition) belongs to (spec 7.2).
-#[must_use]
-pub fn state_partition(key: &str, partitions: u32) -> u32 {
-    let hash = java_hash(key);
-    let positive = if hash == i32::MIN { 0 } else { hash.abs() };
-    positive as u32 % partitions.max(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Values of `"…".hashCode()` known from Java's documentation of the formula and its common examples.
-    #[test]
-    fn java_string_hash_known_values() {
-        assert_eq!(java_hash(""), 0);
-        assert_eq!(java_hash("a"), 97);
-        assert_eq!(java_hash("abc"), 96_354);
-        assert_eq!(java_hash("hello"), 99_162_322);
-        assert_eq!(java_hash("Hello World"), -862_545_276);
-        assert_eq!(java_hash("polygenelubricants"), i32::MIN);
-        assert_eq!(state_partition("polygenelubricants", 50), 0);
-    }
+    abs(mixed) % fetchers.max(1)
 }

@@ -7,6 +7,7 @@
 //! leader epochs), [`sync`] (looking at the source now and then), [`retry`].
 
 mod bumps;
+pub mod coordinator;
 pub mod copy;
 pub mod epochs;
 pub mod fetcher;
@@ -14,8 +15,11 @@ pub mod link;
 pub mod manager;
 mod membership;
 mod placement;
+pub mod records;
 pub mod retry;
+pub mod shard;
 pub mod source;
+pub mod state_client;
 pub mod sync;
 mod transitions;
 

@@ -1,7 +1,8 @@
 //! Which fetcher copies a partition: found or made when the partition starts, left when it stops (spec 4.1).
 
+use crate::coordinator::routing::java_hash;
 use crate::ids::{Nanos, Now, Offset, PartitionIx};
-use crate::mirror::fetcher::{fetcher_number, java_hash, FetchLimits, Fetcher, FetcherKey, Position, Task};
+use crate::mirror::fetcher::{fetcher_number, FetchLimits, Fetcher, FetcherKey, Position, Task};
 use crate::mirror::manager::{MirrorManager, MirrorTask, LANE_MANAGER};
 use crate::ports::{Cx, Lane};
 use crate::trace::Trace;

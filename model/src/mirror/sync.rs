@@ -4,12 +4,13 @@
 //! each refresh interval. Only the mirror-level coordinator (the leader of the `__mirror_state` partition that the mirror's
 //! name hashes to) also raises epochs that came close (the periodic bump of spec 3.3).
 
+use crate::coordinator::routing::state_partition;
 use crate::guards::mirror as guard;
 use crate::ids::{ConnId, MirrorIx, Nanos, NodeId, Now, PartitionIx, TopicId};
 use crate::metadata::configs::MirrorConfig;
 use crate::metadata::image::MetadataImage;
 use crate::mirror::epochs::needs_bump;
-use crate::mirror::fetcher::{state_partition, FailCause, Task};
+use crate::mirror::fetcher::{FailCause, Task};
 use crate::mirror::link::Link;
 use crate::mirror::manager::{ManagerTask, MirrorManager, MirrorTask, LANE_MANAGER};
 use crate::mirror::source::SourceCluster;

@@ -12,6 +12,8 @@ use crate::wire::errors::ErrorCode;
 use bytes::Bytes;
 use std::sync::Arc;
 
+pub use crate::wire::mirrors::*;
+
 /// A request or response on a connection; the response carries the request's correlation id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
@@ -93,8 +95,28 @@ bodies! {
     CreateClusterMirrorRequest, CreateClusterMirrorResponse;
     /// API 95 (KIP-1279, provisional).
     StartMirrorTopicsRequest, StartMirrorTopicsResponse;
-    /// API 105 (KIP-1279, provisional).
+    /// API 96 (KIP-1279, provisional, like all that follow).
+    StopMirrorTopicsRequest, StopMirrorTopicsResponse;
+    /// API 98.
+    ListClusterMirrorsRequest, ListClusterMirrorsResponse;
+    /// API 99.
+    DescribeClusterMirrorsRequest, DescribeClusterMirrorsResponse;
+    /// API 100.
+    ReadMirrorStatesRequest, ReadMirrorStatesResponse;
+    /// API 101.
+    WriteMirrorStatesRequest, WriteMirrorStatesResponse;
+    /// API 102.
+    PauseMirrorTopicsRequest, PauseMirrorTopicsResponse;
+    /// API 103.
+    ResumeMirrorTopicsRequest, ResumeMirrorTopicsResponse;
+    /// API 104.
+    DeleteClusterMirrorRequest, DeleteClusterMirrorResponse;
+    /// API 105.
     BumpLeaderEpochsRequest, BumpLeaderEpochsResponse;
+    /// API 106.
+    ReadMirrorOffsetsRequest, ReadMirrorOffsetsResponse;
+    /// API 107.
+    RecoverMirrorTopicsRequest, RecoverMirrorTopicsResponse;
 }
 
 // ------------------------------------------------------------------------------------------------------ produce and fetch
@@ -113,7 +135,7 @@ pub struct ProduceRequest {
 }
 
 /// One partition's batches.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct ProducePart {
     /// Where to.
     pub partition: PartitionIx,
@@ -131,7 +153,7 @@ pub struct ProduceResponse {
 }
 
 /// One partition's verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ProducePartAnswer {
     /// Which.
     pub partition: PartitionIx,
@@ -146,7 +168,7 @@ pub struct ProducePartAnswer {
 }
 
 /// Who leads, in an answer that refuses (KIP-951; KIP-595 style in fetch answers).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LeaderHint {
     /// The leader, or none.
     pub leader: BrokerId,
@@ -168,7 +190,7 @@ pub enum Isolation {
 
 /// Read batches. A follower (`replica >= 0`) reads up to the log end, others up to what `isolation` allows. The mirror
 /// fetcher is a consumer to its source (spec 4.1).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct FetchRequest {
     /// The follower's id, −1 for consumers and mirrors.
     pub replica: BrokerId,
@@ -195,7 +217,7 @@ pub struct FetchRequest {
 }
 
 /// One partition's position in a fetch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FetchPart {
     /// Names the partition within the session; chosen by the fetching side, small and dense.
     pub slot: u32,
@@ -216,7 +238,7 @@ pub struct FetchPart {
 }
 
 /// Where an epoch ends in the answering log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct EpochEnd {
     /// The largest epoch not above the one asked about, −1 for undefined.
     pub epoch: LeaderEpoch,
@@ -240,7 +262,7 @@ pub struct FetchResponse {
 }
 
 /// One partition's news.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct FetchPartAnswer {
     /// The slot of the request.
     pub slot: u32,
@@ -269,7 +291,7 @@ pub struct FetchPartAnswer {
 }
 
 /// A transaction whose records a reader skips.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct AbortedTransaction {
     /// Whose.
     pub producer: ProducerId,
@@ -278,7 +300,7 @@ pub struct AbortedTransaction {
 }
 
 /// Where do these epochs end (KIP-101, 279)?
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct OffsetForLeaderEpochRequest {
     /// The follower's id; −1 a consumer; −2 a mirror (spec 3.9).
     pub replica: BrokerId,
@@ -287,7 +309,7 @@ pub struct OffsetForLeaderEpochRequest {
 }
 
 /// One partition's question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct EpochQuestion {
     /// Which.
     pub partition: PartitionIx,
@@ -305,7 +327,7 @@ pub struct OffsetForLeaderEpochResponse {
 }
 
 /// One partition's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct EpochAnswer {
     /// Which.
     pub partition: PartitionIx,
@@ -316,7 +338,7 @@ pub struct EpochAnswer {
 }
 
 /// Ask for offsets by time.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct ListOffsetsRequest {
     /// −1 for clients.
     pub replica: BrokerId,
@@ -327,7 +349,7 @@ pub struct ListOffsetsRequest {
 }
 
 /// One partition's question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct OffsetQuestion {
     /// Which.
     pub partition: PartitionIx,
@@ -350,7 +372,7 @@ pub struct ListOffsetsResponse {
 }
 
 /// One partition's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct OffsetAnswer {
     /// Which.
     pub partition: PartitionIx,
@@ -365,7 +387,7 @@ pub struct OffsetAnswer {
 }
 
 /// Delete all records below these offsets.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct DeleteRecordsRequest {
     /// Partition and new log start (−1: the high watermark).
     pub parts: Vec<(PartitionIx, Offset)>,
@@ -399,7 +421,7 @@ pub struct MetadataResponse {
 }
 
 /// One topic.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct TopicMetadata {
     /// Verdict.
     pub error: ErrorCode,
@@ -412,7 +434,7 @@ pub struct TopicMetadata {
 }
 
 /// One partition.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct PartitionMetadata {
     /// Number within the topic.
     pub number: u32,
@@ -429,7 +451,7 @@ pub struct PartitionMetadata {
 }
 
 /// Observers and voters fetch the metadata log (KIP-595).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct RaftFetchRequest {
     /// Who fetches: the node id (broker or controller id within the cluster).
     pub replica: i32,
@@ -467,7 +489,7 @@ pub struct RaftFetchResponse {
 }
 
 /// Read a piece of a metadata snapshot.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct FetchSnapshotRequest {
     /// Who.
     pub replica: i32,
@@ -495,7 +517,7 @@ pub struct FetchSnapshotResponse {
 // ---------------------------------------------------------------------------------------------- broker life and controller
 
 /// A broker reports for duty (KIP-631, 966).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct BrokerRegistrationRequest {
     /// Its id.
     pub broker: BrokerId,
@@ -521,7 +543,7 @@ pub struct BrokerRegistrationResponse {
 }
 
 /// A broker is alive.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct BrokerHeartbeatRequest {
     /// Its id.
     pub broker: BrokerId,
@@ -547,7 +569,7 @@ pub struct BrokerHeartbeatResponse {
 }
 
 /// A leader asks for another ISR (KIP-497, 841, 903).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct AlterPartitionRequest {
     /// The leader.
     pub broker: BrokerId,
@@ -558,7 +580,7 @@ pub struct AlterPartitionRequest {
 }
 
 /// One proposal.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct IsrProposal {
     /// Which.
     pub partition: PartitionIx,
@@ -582,7 +604,7 @@ pub struct AlterPartitionResponse {
 }
 
 /// The partition as the controller sees it after a proposal.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct IsrVerdict {
     /// Which.
     pub partition: PartitionIx,
@@ -599,7 +621,7 @@ pub struct IsrVerdict {
 }
 
 /// A broker wants a block of producer ids.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AllocateProducerIdsRequest {
     /// The broker.
     pub broker: BrokerId,
@@ -757,7 +779,7 @@ pub struct ElectLeadersResponse {
 }
 
 /// Commit positions of a group that has no members (standalone consumers; membership comes with the group coordinator).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct OffsetCommitRequest {
     /// Group.
     pub group: Arc<str>,
@@ -773,7 +795,7 @@ pub struct OffsetCommitResponse {
 }
 
 /// Ask for committed positions.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct OffsetFetchRequest {
     /// Group.
     pub group: Arc<str>,
@@ -788,64 +810,4 @@ pub struct OffsetFetchResponse {
     pub error: ErrorCode,
     /// Partition, offset (−1: none), epoch.
     pub parts: Vec<(PartitionIx, Offset, LeaderEpoch)>,
-}
-
-// --------------------------------------------------------------------------------------------------------------- mirrors
-
-/// Create a mirror (spec 8.2).
-#[derive(Clone, Debug, PartialEq)]
-pub struct CreateClusterMirrorRequest {
-    /// Name.
-    pub mirror: Arc<str>,
-    /// `bootstrap.servers` (node ids, comma separated), `source.cluster.id`, and more.
-    pub configs: Vec<(Arc<str>, Arc<str>)>,
-}
-
-/// Answer to [`CreateClusterMirrorRequest`].
-#[derive(Clone, Debug, PartialEq, Default)]
-pub struct CreateClusterMirrorResponse {
-    /// Verdict.
-    pub error: ErrorCode,
-    /// Why.
-    pub message: Option<Arc<str>>,
-}
-
-/// Start topics of a mirror (spec 8.3).
-#[derive(Clone, Debug, PartialEq)]
-pub struct StartMirrorTopicsRequest {
-    /// Mirror.
-    pub mirror: Arc<str>,
-    /// Source topic id, name, partition count.
-    pub topics: Vec<(TopicId, Arc<str>, u32)>,
-    /// Patterns to merge into `topics.include`.
-    pub include: Vec<Arc<str>>,
-    /// Patterns to merge into `topics.exclude`.
-    pub exclude: Vec<Arc<str>>,
-    /// The metadata offset of the check of states, −1 for none (optimistic check).
-    pub state_offset: MetadataOffset,
-}
-
-/// Answer to [`StartMirrorTopicsRequest`].
-#[derive(Clone, Debug, PartialEq, Default)]
-pub struct StartMirrorTopicsResponse {
-    /// Verdict on the request.
-    pub error: ErrorCode,
-    /// One per topic.
-    pub topics: Vec<NamedResult>,
-}
-
-/// Raise leader epochs above a minimum (spec 8.11, 3.4).
-#[derive(Clone, Debug, PartialEq)]
-pub struct BumpLeaderEpochsRequest {
-    /// Partition and minimum; the epoch becomes max(minimum + 1, current).
-    pub parts: Vec<(PartitionIx, LeaderEpoch)>,
-}
-
-/// Answer to [`BumpLeaderEpochsRequest`].
-#[derive(Clone, Debug, PartialEq, Default)]
-pub struct BumpLeaderEpochsResponse {
-    /// Verdict on the request.
-    pub error: ErrorCode,
-    /// Partition and verdict.
-    pub parts: Vec<(PartitionIx, ErrorCode)>,
 }

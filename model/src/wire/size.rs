@@ -17,11 +17,14 @@ use crate::wire::messages::{
     AbortedTransaction, AlterPartitionRequest, AlterPartitionResponse, Body, BrokerRegistrationRequest, ConfigEntry,
     ConfigResource, CreateTopicsRequest, FetchPart, FetchPartAnswer, FetchRequest, FetchResponse,
     FetchSnapshotResponse, LeaderHint, Message, MetadataResponse, NamedResult, NewTopic, ProduceRequest,
-    ProduceResponse, RaftFetchResponse, StartMirrorTopicsRequest, TopicMetadata,
+    ProduceResponse, RaftFetchResponse, TopicMetadata,
 };
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::sync::Arc;
+
+#[path = "size_mirrors.rs"]
+mod mirrors;
 
 // ------------------------------------------------------------------------------------------------------- what is assumed
 
@@ -84,7 +87,17 @@ pub fn api(body: &Body) -> Api {
         B::AllocateProducerIdsRequest(_) | B::AllocateProducerIdsResponse(_) => (67, 0),
         B::CreateClusterMirrorRequest(_) | B::CreateClusterMirrorResponse(_) => (94, 0),
         B::StartMirrorTopicsRequest(_) | B::StartMirrorTopicsResponse(_) => (95, 0),
+        B::StopMirrorTopicsRequest(_) | B::StopMirrorTopicsResponse(_) => (96, 0),
+        B::ListClusterMirrorsRequest(_) | B::ListClusterMirrorsResponse(_) => (98, 0),
+        B::DescribeClusterMirrorsRequest(_) | B::DescribeClusterMirrorsResponse(_) => (99, 0),
+        B::ReadMirrorStatesRequest(_) | B::ReadMirrorStatesResponse(_) => (100, 0),
+        B::WriteMirrorStatesRequest(_) | B::WriteMirrorStatesResponse(_) => (101, 0),
+        B::PauseMirrorTopicsRequest(_) | B::PauseMirrorTopicsResponse(_) => (102, 0),
+        B::ResumeMirrorTopicsRequest(_) | B::ResumeMirrorTopicsResponse(_) => (103, 0),
+        B::DeleteClusterMirrorRequest(_) | B::DeleteClusterMirrorResponse(_) => (104, 0),
         B::BumpLeaderEpochsRequest(_) | B::BumpLeaderEpochsResponse(_) => (105, 0),
+        B::ReadMirrorOffsetsRequest(_) | B::ReadMirrorOffsetsResponse(_) => (106, 0),
+        B::RecoverMirrorTopicsRequest(_) | B::RecoverMirrorTopicsResponse(_) => (107, 0),
     };
     Api { key, version }
 }
@@ -261,15 +274,7 @@ fn body_size(body: &Body) -> usize {
             let topics = by_name(r.parts.len(), I32 + I64 + I32 + NULL + ERROR);
             THROTTLE + array(1) + string(GROUP_LEN) + topics + ERROR + TAGS + TAGS
         }
-        // Name, entries (spec 8.2).
-        B::CreateClusterMirrorRequest(r) => string(r.mirror.len()) + config_pairs(&r.configs) + TAGS,
-        B::CreateClusterMirrorResponse(r) => THROTTLE + ERROR + nullable(r.message.as_deref()) + TAGS,
-        B::StartMirrorTopicsRequest(r) => start_mirror_topics(r),
-        // Error, null message, results (spec 8.3).
-        B::StartMirrorTopicsResponse(r) => THROTTLE + ERROR + NULL + array_of(&r.topics, named_result) + TAGS,
-        // (Index, minimum)*, topics by name in the later schema (spec 8.11).
-        B::BumpLeaderEpochsRequest(r) => by_name(r.parts.len(), I32 + I32) + TAGS,
-        B::BumpLeaderEpochsResponse(r) => THROTTLE + ERROR + NULL + by_name(r.parts.len(), I32 + ERROR + NULL) + TAGS,
+        body => mirrors::body_size(body),
     }
 }
 
@@ -512,13 +517,6 @@ fn resource_name_len(resource: &ConfigResource) -> usize {
             usize::from(id.0 < 0) + id.0.unsigned_abs().checked_ilog10().unwrap_or(0) as usize + 1
         }
     }
-}
-
-fn start_mirror_topics(r: &StartMirrorTopicsRequest) -> usize {
-    // Source id, name, partitions (spec 8.3); patterns are tagged fields.
-    let topics = array_of(&r.topics, |(_, name, _)| UUID + string(name.len()) + I32 + TAGS);
-    let patterns = |list: &[Arc<str>]| tagged_if(!list.is_empty(), array_of(list, |text| string(text.len())));
-    string(r.mirror.len()) + topics + I64 + TAGS + patterns(&r.include) + patterns(&r.exclude)
 }
 
 #[cfg(test)]

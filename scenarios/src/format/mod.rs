@@ -282,6 +282,7 @@ fn read<'v>(cx: Cx<'v>, map: &DeTable<'_>) -> (Cx<'v>, Scenario) {
     let chaos = b.chaos(&mut root);
     b.expect(&mut root);
     registry(&mut b, &mut root);
+    b.stage.wire = root.boolean(&mut b.cx, "wire").unwrap_or(false);
     let plan = provenance(&mut b.cx, &mut root);
     root.finish(&mut b.cx);
     let scenario = Scenario {

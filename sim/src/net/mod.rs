@@ -329,6 +329,12 @@ impl Network {
         self.slab.live()
     }
 
+    /// The node that accepted a connection, while it stands.
+    #[must_use]
+    pub fn acceptor(&self, conn: ConnId) -> Option<NodeId> {
+        Some(self.slab.conns[self.slab.slot(conn)? as usize].ends[1].node)
+    }
+
     /// A look at one connection.
     #[must_use]
     pub fn view(&self, conn: ConnId) -> Option<ConnView> {

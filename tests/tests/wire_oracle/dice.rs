@@ -1,4 +1,5 @@
-//! Random messages of every kind, from a seed.
+//! Random messages of every kind, from a seed. They are such as the programs send: ranges of batches one after another, a
+//! position never before the log's first offset.
 
 use bytes::Bytes;
 use mirrorlab_model::ids::*;
@@ -6,6 +7,10 @@ use mirrorlab_model::ports::Entropy;
 use mirrorlab_model::wire::errors::ErrorCode;
 use mirrorlab_model::wire::messages::*;
 use std::sync::Arc;
+
+#[path = "dice_mirrors.rs"]
+mod mirrors;
+use mirrors::{mirror_body, MIRRORS};
 
 /// Draws, one after another.
 pub struct Dice {
@@ -21,59 +26,62 @@ impl Dice {
         self.drawn += 1;
         self.entropy.below(0, self.drawn, below)
     }
-    fn coin(&mut self) -> bool {
+    pub fn coin(&mut self) -> bool {
         self.below(2) == 0
     }
     /// Mostly small; sometimes around where a varint grows.
-    fn count(&mut self) -> usize {
+    pub fn count(&mut self) -> usize {
         match self.below(8) {
             0 => 0,
             1 => 120 + self.below(20) as usize,
             _ => self.below(6) as usize,
         }
     }
-    fn text(&mut self) -> Arc<str> {
+    pub fn text(&mut self) -> Arc<str> {
         let len = self.count();
-        "x".repeat(len).into()
+        let first = self.below(26) as usize;
+        (0..len).map(|at| char::from(b'a' + ((first + at) % 26) as u8)).collect::<String>().into()
     }
-    fn maybe_text(&mut self) -> Option<Arc<str>> {
+    pub fn maybe_text(&mut self) -> Option<Arc<str>> {
         self.coin().then(|| self.text())
     }
-    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> T) -> Vec<T> {
+    pub fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> T) -> Vec<T> {
         (0..self.count()).map(|_| item(self)).collect()
     }
-    fn i64(&mut self) -> i64 {
+    pub fn i64(&mut self) -> i64 {
         self.below(1 << 40) as i64 - 1
     }
-    fn i32(&mut self) -> i32 {
+    pub fn i32(&mut self) -> i32 {
         self.below(1 << 20) as i32 - 1
     }
-    fn small(&mut self) -> i32 {
+    pub fn small(&mut self) -> i32 {
         self.below(5) as i32 - 1
     }
     fn broker(&mut self) -> BrokerId {
         BrokerId(self.small())
     }
-    fn epoch(&mut self) -> LeaderEpoch {
+    pub fn epoch(&mut self) -> LeaderEpoch {
         LeaderEpoch(self.small())
     }
-    fn partition(&mut self) -> PartitionIx {
+    pub fn partition(&mut self) -> PartitionIx {
         PartitionIx(self.below(1000) as u32)
     }
-    fn error(&mut self) -> ErrorCode {
-        if self.coin() {
-            ErrorCode::None
-        } else {
-            ErrorCode::NotLeaderOrFollower
-        }
+    pub fn error(&mut self) -> ErrorCode {
+        let code = if self.coin() { 0 } else { self.below(150) as i16 - 1 };
+        ErrorCode::from_code(code).unwrap_or(ErrorCode::NotLeaderOrFollower)
+    }
+    fn node(&mut self) -> NodeId {
+        NodeId(self.below(1 << 16) as u16)
     }
     fn blob(&mut self) -> Bytes {
         let len = [0, 100, 126, 127, 16_382, 16_383, 70_000][self.below(7) as usize];
-        Bytes::from(vec![0; len])
+        Bytes::from(vec![self.below(256) as u8; len])
     }
     fn hint(&mut self) -> Option<LeaderHint> {
-        let node = self.coin().then_some(NodeId(1));
-        self.coin().then(|| LeaderHint { leader: self.broker(), epoch: self.epoch(), node })
+        let (leader, epoch, known) = (self.broker(), self.epoch(), self.coin());
+        // No leader has no address.
+        let node = (known && leader != BrokerId::NONE).then(|| self.node());
+        self.coin().then_some(LeaderHint { leader, epoch, node })
     }
     fn epoch_end(&mut self) -> EpochEnd {
         if self.below(4) == 0 {
@@ -82,8 +90,11 @@ impl Dice {
             EpochEnd { epoch: self.epoch(), end: Offset(self.i64()) }
         }
     }
-    fn named(&mut self) -> NamedResult {
+    pub fn named(&mut self) -> NamedResult {
         NamedResult { name: self.text(), error: self.error(), message: self.maybe_text() }
+    }
+    pub fn id(&mut self) -> TopicId {
+        TopicId(u128::from(self.below(u64::MAX)) << 64 | u128::from(self.below(1 << 20)))
     }
     fn groups(&mut self, parts: usize) -> u32 {
         if parts == 0 {
@@ -92,7 +103,7 @@ impl Dice {
             1 + self.below(parts as u64) as u32
         }
     }
-    fn pair(&mut self) -> (Arc<str>, Arc<str>) {
+    pub fn pair(&mut self) -> (Arc<str>, Arc<str>) {
         (self.text(), self.text())
     }
     fn fetch_answer(&mut self, batches: &mut Vec<Bytes>) -> FetchPartAnswer {
@@ -101,7 +112,7 @@ impl Dice {
             batches.push(self.blob());
         }
         FetchPartAnswer {
-            slot: 0,
+            slot: self.below(1 << 20) as u32,
             partition: self.partition(),
             error: self.error(),
             high_watermark: Offset(self.i64()),
@@ -119,21 +130,21 @@ impl Dice {
     }
     fn topic_metadata(&mut self) -> TopicMetadata {
         let partition = |d: &mut Self| PartitionMetadata {
-            number: 0,
+            number: d.below(300) as u32,
             partition: d.partition(),
             leader: d.broker(),
             leader_epoch: d.epoch(),
             replicas: d.list(Self::broker).into(),
             isr: d.list(Self::broker).into(),
         };
-        TopicMetadata { error: self.error(), name: self.text(), id: TopicId(1), partitions: self.list(partition) }
+        TopicMetadata { error: self.error(), name: self.text(), id: self.id(), partitions: self.list(partition) }
     }
-    fn new_topic(&mut self) -> NewTopic {
+    pub fn new_topic(&mut self) -> NewTopic {
         NewTopic {
             name: self.text(),
             mirror_id: None,
-            partitions: 3,
-            replication_factor: 3,
+            partitions: self.below(100) as u32,
+            replication_factor: self.small() as i16,
             assignments: self.list(|d| d.list(Self::broker)),
             configs: self.list(Self::pair),
         }
@@ -149,24 +160,24 @@ impl Dice {
 
     fn fetch(&mut self) -> FetchRequest {
         let parts = self.list(|d| FetchPart {
-            slot: 0,
+            slot: d.below(1 << 20) as u32,
             partition: d.partition(),
             fetch_offset: Offset(d.i64()),
             current_leader_epoch: d.epoch(),
             last_fetched_epoch: d.epoch(),
             log_start: Offset(d.i64()),
-            max_bytes: 1 << 20,
+            max_bytes: d.below(1 << 31) as u32,
             mirror_leader_epoch: d.epoch(),
         });
         FetchRequest {
             replica: self.broker(),
             broker_epoch: BrokerEpoch(i64::from(self.small())),
-            max_wait_ms: 500,
-            min_bytes: 1,
-            max_bytes: 1,
-            isolation: Isolation::ReadCommitted,
-            session_id: 1,
-            session_epoch: 1,
+            max_wait_ms: self.below(1000) as u32,
+            min_bytes: self.below(9) as u32,
+            max_bytes: self.below(1 << 30) as u32,
+            isolation: self.isolation(),
+            session_id: self.below(u64::from(u32::MAX)) as u32,
+            session_epoch: self.i32(),
             topic_groups: self.groups(parts.len()),
             parts,
             forgotten: self.list(|d| d.below(9) as u32),
@@ -176,7 +187,16 @@ impl Dice {
     fn fetched(&mut self) -> FetchResponse {
         let mut batches = Vec::new();
         let parts = self.list(|d| d.fetch_answer(&mut batches));
-        FetchResponse { error: self.error(), session_id: 1, topic_groups: self.groups(parts.len()), parts, batches }
+        let session_id = self.below(1 << 31) as u32;
+        FetchResponse { error: self.error(), session_id, topic_groups: self.groups(parts.len()), parts, batches }
+    }
+
+    fn isolation(&mut self) -> Isolation {
+        if self.coin() {
+            Isolation::ReadCommitted
+        } else {
+            Isolation::ReadUncommitted
+        }
     }
 
     fn produced(&mut self) -> ProduceResponse {
@@ -191,55 +211,69 @@ impl Dice {
     }
 }
 
+/// How many kinds of stock messages there are.
+pub const STOCK: u64 = 40;
 /// How many kinds [`message`] knows.
-pub const KINDS: u64 = 40;
+pub const KINDS: u64 = STOCK + MIRRORS;
 
-/// A random message of a kind.
+/// A random message of a kind; the stock ones come first.
 #[allow(clippy::too_many_lines)] // one arm per kind
 pub fn message(kind: u64, d: &mut Dice) -> Message {
     let body: Body = match kind {
         0 => {
             let parts = d.list(|d| ProducePart { partition: d.partition(), batches: d.blob() });
-            ProduceRequest { acks: -1, timeout_ms: 1, topic_groups: d.groups(parts.len()), parts }.into()
+            ProduceRequest {
+                acks: d.small() as i16,
+                timeout_ms: d.below(1 << 31) as u32,
+                topic_groups: d.groups(parts.len()),
+                parts,
+            }
+            .into()
         }
         1 => d.produced().into(),
         2 => d.fetch().into(),
         3 => d.fetched().into(),
         4 => RaftFetchRequest {
-            replica: d.small(),
+            replica: d.small().max(0),
             current_epoch: d.epoch(),
             fetch_offset: MetadataOffset(d.i64()),
             last_fetched_epoch: d.epoch(),
             high_watermark: MetadataOffset(d.i64()),
-            max_wait_ms: 1,
-            max_bytes: 1,
+            max_wait_ms: d.below(1000) as u32,
+            max_bytes: d.below(1 << 31) as u32,
         }
         .into(),
         5 => RaftFetchResponse {
             error: d.error(),
-            leader: d.coin().then_some(NodeId(3)),
+            leader: d.coin().then(|| d.node()),
             epoch: d.epoch(),
             high_watermark: MetadataOffset(d.i64()),
             diverging: d.coin().then(|| d.epoch_end()),
-            snapshot: d.coin().then_some((MetadataOffset(10), LeaderEpoch(1))),
+            snapshot: d.coin().then(|| (MetadataOffset(d.below(1 << 40) as i64), LeaderEpoch(d.below(9) as i32))),
             batches: d.list(Dice::blob),
         }
         .into(),
         6 => FetchSnapshotRequest {
             replica: d.small(),
-            snapshot: (MetadataOffset(1), LeaderEpoch(1)),
-            position: 5,
-            max_bytes: 9,
+            snapshot: (MetadataOffset(d.i64()), d.epoch()),
+            position: d.below(1 << 40),
+            max_bytes: d.below(1 << 31) as u32,
         }
         .into(),
-        7 => FetchSnapshotResponse { error: d.error(), size: 9, position: 1, bytes: d.list(Dice::blob) }.into(),
+        7 => FetchSnapshotResponse {
+            error: d.error(),
+            size: d.below(1 << 40),
+            position: d.below(1 << 40),
+            bytes: d.list(Dice::blob),
+        }
+        .into(),
         8 => ListOffsetsRequest {
             replica: d.broker(),
-            isolation: Isolation::ReadCommitted,
+            isolation: d.isolation(),
             parts: d.list(|d| OffsetQuestion {
                 partition: d.partition(),
                 current_leader_epoch: d.epoch(),
-                timestamp: LATEST,
+                timestamp: d.i64() - 1,
             }),
         }
         .into(),
@@ -247,7 +281,7 @@ pub fn message(kind: u64, d: &mut Dice) -> Message {
             parts: d.list(|d| OffsetAnswer {
                 partition: d.partition(),
                 error: d.error(),
-                timestamp: -1,
+                timestamp: d.i64(),
                 offset: Offset(d.i64()),
                 leader_epoch: d.epoch(),
             }),
@@ -271,26 +305,33 @@ pub fn message(kind: u64, d: &mut Dice) -> Message {
         14 => MetadataRequest { topics: d.coin().then(|| d.list(Dice::text)) }.into(),
         15 => MetadataResponse {
             cluster_id: d.text(),
-            brokers: d.list(|d| (d.broker(), NodeId(1))),
+            brokers: d.list(|d| (d.broker(), d.node())),
             topics: d.list(Dice::topic_metadata),
         }
         .into(),
         16 => InitProducerIdRequest {
             transactional_id: d.maybe_text(),
             producer: ProducerId(d.i64()),
-            epoch: ProducerEpoch(1),
+            epoch: ProducerEpoch(d.small() as i16),
         }
         .into(),
-        17 => InitProducerIdResponse::default().into(),
+        17 => InitProducerIdResponse {
+            error: d.error(),
+            producer: ProducerId(d.i64()),
+            epoch: ProducerEpoch(d.small() as i16),
+        }
+        .into(),
         18 => BrokerRegistrationRequest {
             broker: d.broker(),
             cluster_id: d.text(),
-            incarnation: 7,
-            node: NodeId(1),
+            incarnation: d.id().0,
+            node: d.node(),
             previous_epoch: BrokerEpoch(d.i64()),
         }
         .into(),
-        19 => BrokerRegistrationResponse::default().into(),
+        19 => {
+            BrokerRegistrationResponse { error: d.error(), incarnation: d.id().0, epoch: BrokerEpoch(d.i64()) }.into()
+        }
         20 => BrokerHeartbeatRequest {
             broker: d.broker(),
             epoch: BrokerEpoch(d.i64()),
@@ -299,15 +340,15 @@ pub fn message(kind: u64, d: &mut Dice) -> Message {
             want_shutdown: d.coin(),
         }
         .into(),
-        21 => BrokerHeartbeatResponse::default().into(),
+        21 => BrokerHeartbeatResponse { error: d.error(), fenced: d.coin(), may_shutdown: d.coin() }.into(),
         22 => AlterPartitionRequest {
             broker: d.broker(),
             broker_epoch: BrokerEpoch(d.i64()),
             parts: d.list(|d| IsrProposal {
                 partition: d.partition(),
                 leader_epoch: d.epoch(),
-                partition_epoch: PartitionEpoch(1),
-                isr: d.list(|d| (d.broker(), BrokerEpoch(1))).into(),
+                partition_epoch: PartitionEpoch(d.i32()),
+                isr: d.list(|d| (d.broker(), BrokerEpoch(d.i64()))).into(),
                 recovered: d.coin(),
             }),
         }
@@ -320,17 +361,20 @@ pub fn message(kind: u64, d: &mut Dice) -> Message {
                 leader: d.broker(),
                 leader_epoch: d.epoch(),
                 isr: d.list(Dice::broker).into(),
-                partition_epoch: PartitionEpoch(1),
+                partition_epoch: PartitionEpoch(d.i32()),
             }),
         }
         .into(),
         24 => AllocateProducerIdsRequest { broker: d.broker(), broker_epoch: BrokerEpoch(d.i64()) }.into(),
-        25 => AllocateProducerIdsResponse::default().into(),
+        25 => {
+            AllocateProducerIdsResponse { error: d.error(), first: ProducerId(d.i64()), count: d.below(1 << 31) as u32 }
+                .into()
+        }
         26 => CreateTopicsRequest { topics: d.list(Dice::new_topic) }.into(),
         27 => CreateTopicsResponse { topics: d.list(Dice::named) }.into(),
         28 => DeleteTopicsRequest { topics: d.list(Dice::text) }.into(),
         29 => DeleteTopicsResponse { topics: d.list(Dice::named) }.into(),
-        30 => CreatePartitionsRequest { topics: d.list(|d| (d.text(), 5)) }.into(),
+        30 => CreatePartitionsRequest { topics: d.list(|d| (d.text(), d.below(99) as u32)) }.into(),
         31 => CreatePartitionsResponse { topics: d.list(Dice::named) }.into(),
         32 => IncrementalAlterConfigsRequest {
             resources: d.list(|d| (d.resource(), d.list(|d| (d.text(), d.maybe_text())))),
@@ -343,8 +387,9 @@ pub fn message(kind: u64, d: &mut Dice) -> Message {
             .into(),
         37 => OffsetCommitResponse { parts: d.list(|d| (d.partition(), d.error())) }.into(),
         38 => OffsetFetchRequest { group: d.text(), parts: d.list(Dice::partition) }.into(),
-        _ => OffsetFetchResponse { error: d.error(), parts: d.list(|d| (d.partition(), Offset(d.i64()), d.epoch())) }
+        39 => OffsetFetchResponse { error: d.error(), parts: d.list(|d| (d.partition(), Offset(d.i64()), d.epoch())) }
             .into(),
+        _ => mirror_body(kind - STOCK, d),
     };
     Message { correlation: d.below(1 << 31) as u32, body }
 }

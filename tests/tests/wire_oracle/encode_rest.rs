@@ -1,228 +1,432 @@
 //! As the parent, for everything that is not produce, fetch or raft.
 
 use super::*;
-use kafka_protocol::messages as k;
+use mirrorlab_model::wire::codec::{TIMEOUT_MS, UNSAID_GROUP};
+use mirrorlab_model::wire::messages::ConfigResource;
+use mirrorlab_model::wire::size::{FEATURES, LISTENER};
 
-/// One topic per entry, as the sizes assume.
-fn by_name<T, U>(entries: &[T], topic: impl Fn(&T) -> U) -> Vec<U> {
-    entries.iter().map(topic).collect()
+fn all<T, U>(items: &[T], item: impl Fn(&T) -> U) -> Vec<U> {
+    items.iter().map(item).collect()
 }
 
-fn name() -> k::TopicName {
-    topic(TOPIC_NAME_LEN)
-}
-
-fn opt(text: Option<&str>) -> Option<StrBytes> {
-    text.map(copy)
-}
-
-fn resource_name(resource: &ConfigResource) -> StrBytes {
+fn resource(resource: &ConfigResource) -> (i8, StrBytes) {
     match resource {
-        ConfigResource::Topic(name) | ConfigResource::ClusterMirror(name) => copy(name),
-        ConfigResource::Broker(id) => copy(&id.map(|id| id.0.to_string()).unwrap_or_default()),
+        ConfigResource::Topic(name) => (2, copy(name)),
+        ConfigResource::Broker(id) => (4, copy(&id.map(|id| id.0.to_string()).unwrap_or_default())),
+        ConfigResource::ClusterMirror(name) => (64, copy(name)),
     }
 }
 
-#[allow(clippy::too_many_lines)] // one arm per kind
-pub fn frame_len(api: Api, body: &Body) -> usize {
-    match body {
-        Body::ListOffsetsRequest(r) => {
-            use k::list_offsets_request::{ListOffsetsPartition as P, ListOffsetsTopic as T};
-            let topics = by_name(&r.parts, |_| T::default().with_name(name()).with_partitions(vec![P::default()]));
-            request(api, &k::ListOffsetsRequest::default().with_topics(topics))
+/// Fields that no message holds, of topics in answers.
+const NO_OPERATIONS: i32 = i32::MIN;
+
+impl Oracle<'_> {
+    #[allow(clippy::too_many_lines)] // one arm per kind
+    pub(super) fn rest(&self, body: &Body) -> Vec<u8> {
+        match body {
+            Body::ListOffsetsRequest(r) => {
+                use k::list_offsets_request::{ListOffsetsPartition as P, ListOffsetsTopic as T};
+                let part = |number, q: &m::OffsetQuestion| {
+                    k!(P {
+                        partition_index: number,
+                        current_leader_epoch: q.current_leader_epoch.0,
+                        timestamp: q.timestamp
+                    })
+                };
+                let topics =
+                    self.by_topic(&r.parts, |p| p.partition, |g| k!(T { name: g.name(), partitions: g.each(part) }));
+                self.request(k!(k::ListOffsetsRequest {
+                    replica_id: broker(r.replica),
+                    isolation_level: level(r.isolation),
+                    topics: topics,
+                    timeout_ms: TIMEOUT_MS,
+                }))
+            }
+            Body::ListOffsetsResponse(r) => {
+                use k::list_offsets_response::{ListOffsetsPartitionResponse as P, ListOffsetsTopicResponse as T};
+                let part = |number, a: &m::OffsetAnswer| {
+                    k!(P {
+                        partition_index: number,
+                        error_code: a.error as i16,
+                        timestamp: a.timestamp,
+                        offset: a.offset.0,
+                        leader_epoch: a.leader_epoch.0,
+                    })
+                };
+                let topics =
+                    self.by_topic(&r.parts, |p| p.partition, |g| k!(T { name: g.name(), partitions: g.each(part) }));
+                self.response(k!(k::ListOffsetsResponse { topics: topics }))
+            }
+            Body::OffsetForLeaderEpochRequest(r) => {
+                use k::offset_for_leader_epoch_request::{OffsetForLeaderPartition as P, OffsetForLeaderTopic as T};
+                let part = |number, q: &m::EpochQuestion| {
+                    k!(P { partition: number, current_leader_epoch: q.current_leader_epoch.0, leader_epoch: q.epoch.0 })
+                };
+                let topics =
+                    self.by_topic(&r.parts, |p| p.partition, |g| k!(T { topic: g.name(), partitions: g.each(part) }));
+                self.request(k!(k::OffsetForLeaderEpochRequest { replica_id: broker(r.replica), topics: topics }))
+            }
+            Body::OffsetForLeaderEpochResponse(r) => {
+                use k::offset_for_leader_epoch_response::{EpochEndOffset as P, OffsetForLeaderTopicResult as T};
+                let part = |number, a: &m::EpochAnswer| {
+                    k!(P {
+                        error_code: a.error as i16,
+                        partition: number,
+                        leader_epoch: a.end.epoch.0,
+                        end_offset: a.end.end.0,
+                    })
+                };
+                let topics =
+                    self.by_topic(&r.parts, |p| p.partition, |g| k!(T { topic: g.name(), partitions: g.each(part) }));
+                self.response(k!(k::OffsetForLeaderEpochResponse { topics: topics }))
+            }
+            Body::DeleteRecordsRequest(r) => {
+                use k::delete_records_request::{DeleteRecordsPartition as P, DeleteRecordsTopic as T};
+                let topics = self.by_topic(
+                    &r.parts,
+                    |p| p.0,
+                    |g| {
+                        let parts = g.each(|number, p| k!(P { partition_index: number, offset: p.1 .0 }));
+                        k!(T { name: g.name(), partitions: parts })
+                    },
+                );
+                self.request(k!(k::DeleteRecordsRequest { topics: topics, timeout_ms: TIMEOUT_MS }))
+            }
+            Body::DeleteRecordsResponse(r) => {
+                use k::delete_records_response::{DeleteRecordsPartitionResult as P, DeleteRecordsTopicResult as T};
+                let part = |number, p: &(PartitionIx, _, mirrorlab_model::ids::Offset)| {
+                    let (_, error, low): &(_, mirrorlab_model::wire::errors::ErrorCode, _) = p;
+                    k!(P { partition_index: number, low_watermark: low.0, error_code: *error as i16 })
+                };
+                let topics = self.by_topic(&r.parts, |p| p.0, |g| k!(T { name: g.name(), partitions: g.each(part) }));
+                self.response(k!(k::DeleteRecordsResponse { topics: topics }))
+            }
+            Body::OffsetCommitRequest(r) => {
+                use k::offset_commit_request::{OffsetCommitRequestPartition as P, OffsetCommitRequestTopic as T};
+                let topics = self.by_topic(
+                    &r.parts,
+                    |p| p.0,
+                    |g| {
+                        let parts = g.each(|number, (_, offset, epoch)| {
+                            k!(P {
+                                partition_index: number,
+                                committed_offset: offset.0,
+                                committed_leader_epoch: epoch.0,
+                                committed_metadata: None,
+                            })
+                        });
+                        k!(T { name: g.name(), partitions: parts })
+                    },
+                );
+                self.request(k!(k::OffsetCommitRequest {
+                    group_id: k::GroupId(copy(&r.group)),
+                    generation_id_or_member_epoch: -1,
+                    topics: topics,
+                }))
+            }
+            Body::OffsetCommitResponse(r) => {
+                use k::offset_commit_response::{OffsetCommitResponsePartition as P, OffsetCommitResponseTopic as T};
+                let topics = self.by_topic(
+                    &r.parts,
+                    |p| p.0,
+                    |g| {
+                        let parts = g.each(|number, p| k!(P { partition_index: number, error_code: p.1 as i16 }));
+                        k!(T { name: g.name(), partitions: parts })
+                    },
+                );
+                self.response(k!(k::OffsetCommitResponse { topics: topics }))
+            }
+            Body::OffsetFetchRequest(r) => {
+                use k::offset_fetch_request::{OffsetFetchRequestGroup as G, OffsetFetchRequestTopics as T};
+                let topics = self.by_topic(
+                    &r.parts,
+                    |p| *p,
+                    |g| k!(T { name: g.name(), partition_indexes: g.each(|number, _| number) }),
+                );
+                let group = k!(G { group_id: k::GroupId(copy(&r.group)), member_epoch: -1, topics: Some(topics) });
+                self.request(k!(k::OffsetFetchRequest { groups: vec![group] }))
+            }
+            Body::OffsetFetchResponse(r) => {
+                use k::offset_fetch_response::{
+                    OffsetFetchResponseGroup as G, OffsetFetchResponsePartitions as P, OffsetFetchResponseTopics as T,
+                };
+                let topics = self.by_topic(
+                    &r.parts,
+                    |p| p.0,
+                    |g| {
+                        let parts = g.each(|number, (_, offset, epoch)| {
+                            k!(P {
+                                partition_index: number,
+                                committed_offset: offset.0,
+                                committed_leader_epoch: epoch.0,
+                                metadata: None,
+                            })
+                        });
+                        k!(T { name: g.name(), partitions: parts })
+                    },
+                );
+                let group =
+                    k!(G { group_id: k::GroupId(copy(UNSAID_GROUP)), topics: topics, error_code: r.error as i16 });
+                self.response(k!(k::OffsetFetchResponse { groups: vec![group] }))
+            }
+            other => self.brokers_and_metadata(other),
         }
-        Body::ListOffsetsResponse(r) => {
-            use k::list_offsets_response::{ListOffsetsPartitionResponse as P, ListOffsetsTopicResponse as T};
-            let topics = by_name(&r.parts, |_| T::default().with_name(name()).with_partitions(vec![P::default()]));
-            response(api, &k::ListOffsetsResponse::default().with_topics(topics))
-        }
-        Body::OffsetForLeaderEpochRequest(r) => {
-            use k::offset_for_leader_epoch_request::{OffsetForLeaderPartition as P, OffsetForLeaderTopic as T};
-            let topics = by_name(&r.parts, |_| T::default().with_topic(name()).with_partitions(vec![P::default()]));
-            request(api, &k::OffsetForLeaderEpochRequest::default().with_topics(topics))
-        }
-        Body::OffsetForLeaderEpochResponse(r) => {
-            use k::offset_for_leader_epoch_response::{EpochEndOffset as P, OffsetForLeaderTopicResult as T};
-            let topics = by_name(&r.parts, |_| T::default().with_topic(name()).with_partitions(vec![P::default()]));
-            response(api, &k::OffsetForLeaderEpochResponse::default().with_topics(topics))
-        }
-        Body::DeleteRecordsRequest(r) => {
-            use k::delete_records_request::{DeleteRecordsPartition as P, DeleteRecordsTopic as T};
-            let topics = by_name(&r.parts, |_| T::default().with_name(name()).with_partitions(vec![P::default()]));
-            request(api, &k::DeleteRecordsRequest::default().with_topics(topics))
-        }
-        Body::DeleteRecordsResponse(r) => {
-            use k::delete_records_response::{DeleteRecordsPartitionResult as P, DeleteRecordsTopicResult as T};
-            let topics = by_name(&r.parts, |_| T::default().with_name(name()).with_partitions(vec![P::default()]));
-            response(api, &k::DeleteRecordsResponse::default().with_topics(topics))
-        }
-        Body::MetadataRequest(r) => {
-            use k::metadata_request::MetadataRequestTopic as T;
-            let topics =
-                r.topics.as_ref().map(|names| by_name(names, |name| T::default().with_name(Some(named(name)))));
-            request(api, &k::MetadataRequest::default().with_topics(topics))
-        }
-        Body::MetadataResponse(r) => {
-            use k::metadata_response::{
-                MetadataResponseBroker as B, MetadataResponsePartition as P, MetadataResponseTopic as T,
-            };
-            let topics = by_name(&r.topics, |topic| {
-                let partitions = by_name(&topic.partitions, |part| {
-                    P::default()
-                        .with_replica_nodes(brokers(part.replicas.len()))
-                        .with_isr_nodes(brokers(part.isr.len()))
+    }
+
+    #[allow(clippy::too_many_lines)] // one arm per kind
+    fn brokers_and_metadata(&self, body: &Body) -> Vec<u8> {
+        match body {
+            Body::MetadataRequest(r) => {
+                use k::metadata_request::MetadataRequestTopic as T;
+                let topics = r.topics.as_ref().map(|names| all(names, |name| k!(T { name: Some(named(name)) })));
+                self.request(k!(k::MetadataRequest { topics: topics, allow_auto_topic_creation: false }))
+            }
+            Body::MetadataResponse(r) => {
+                use k::metadata_response::{
+                    MetadataResponseBroker as B, MetadataResponsePartition as P, MetadataResponseTopic as T,
+                };
+                let part = |part: &m::PartitionMetadata| {
+                    k!(P {
+                        partition_index: part.number as i32,
+                        leader_id: broker(part.leader),
+                        leader_epoch: part.leader_epoch.0,
+                        replica_nodes: brokers(&part.replicas),
+                        isr_nodes: brokers(&part.isr),
+                    })
+                };
+                let topics = all(&r.topics, |topic| {
+                    k!(T {
+                        error_code: topic.error as i16,
+                        name: Some(named(&topic.name)),
+                        topic_id: uuid(topic.id.0),
+                        partitions: all(&topic.partitions, part),
+                        topic_authorized_operations: NO_OPERATIONS,
+                    })
                 });
-                T::default().with_name(Some(named(&topic.name))).with_partitions(partitions)
-            });
-            let answer = k::MetadataResponse::default()
-                .with_cluster_id(Some(copy(&r.cluster_id)))
-                .with_brokers(by_name(&r.brokers, |_| B::default().with_host(text(HOST_LEN))))
-                .with_topics(topics);
-            response(api, &answer)
+                let list = all(&r.brokers, |(id, node)| {
+                    k!(B { node_id: broker(*id), host: address(*node), port: PORT.into() })
+                });
+                self.response(k!(k::MetadataResponse {
+                    brokers: list,
+                    cluster_id: Some(copy(&r.cluster_id)),
+                    controller_id: k::BrokerId(-1),
+                    topics: topics,
+                }))
+            }
+            Body::InitProducerIdRequest(r) => self.request(k!(k::InitProducerIdRequest {
+                transactional_id: opt(r.transactional_id.as_deref()).map(k::TransactionalId),
+                transaction_timeout_ms: TIMEOUT_MS,
+                producer_id: k::ProducerId(r.producer.0),
+                producer_epoch: r.epoch.0,
+            })),
+            Body::InitProducerIdResponse(r) => self.response(k!(k::InitProducerIdResponse {
+                error_code: r.error as i16,
+                producer_id: k::ProducerId(r.producer.0),
+                producer_epoch: r.epoch.0,
+            })),
+            Body::BrokerRegistrationRequest(r) => {
+                use k::broker_registration_request::{Feature, Listener};
+                let listener = k!(Listener { name: copy(LISTENER), host: address(r.node), port: PORT });
+                let feature = |name: &&str| k!(Feature { name: copy(name), max_supported_version: 1 });
+                self.request(k!(k::BrokerRegistrationRequest {
+                    broker_id: broker(r.broker),
+                    cluster_id: copy(&r.cluster_id),
+                    incarnation_id: uuid(r.incarnation),
+                    listeners: vec![listener],
+                    features: all(&FEATURES, feature),
+                    rack: None,
+                    log_dirs: vec![uuid(r.incarnation)],
+                    previous_broker_epoch: r.previous_epoch.0,
+                }))
+            }
+            Body::BrokerRegistrationResponse(r) => {
+                self.response(k!(k::BrokerRegistrationResponse { error_code: r.error as i16, broker_epoch: r.epoch.0 }))
+            }
+            Body::BrokerHeartbeatRequest(r) => self.request(k!(k::BrokerHeartbeatRequest {
+                broker_id: broker(r.broker),
+                broker_epoch: r.epoch.0,
+                current_metadata_offset: r.metadata_offset.0,
+                want_fence: r.want_fence,
+                want_shut_down: r.want_shutdown,
+            })),
+            Body::BrokerHeartbeatResponse(r) => self.response(k!(k::BrokerHeartbeatResponse {
+                error_code: r.error as i16,
+                is_fenced: r.fenced,
+                should_shut_down: r.may_shutdown,
+            })),
+            Body::AlterPartitionRequest(r) => {
+                use k::alter_partition_request::{BrokerState as B, PartitionData as P, TopicData as T};
+                let part = |number, p: &m::IsrProposal| {
+                    let member = |(id, epoch): &(BrokerId, mirrorlab_model::ids::BrokerEpoch)| {
+                        k!(B { broker_id: broker(*id), broker_epoch: epoch.0 })
+                    };
+                    k!(P {
+                        partition_index: number,
+                        leader_epoch: p.leader_epoch.0,
+                        new_isr_with_epochs: all(&p.isr, member),
+                        partition_epoch: p.partition_epoch.0,
+                    })
+                };
+                let topics =
+                    self.by_topic(&r.parts, |p| p.partition, |g| k!(T { topic_id: g.id(), partitions: g.each(part) }));
+                self.request(k!(k::AlterPartitionRequest {
+                    broker_id: broker(r.broker),
+                    broker_epoch: r.broker_epoch.0,
+                    topics: topics,
+                }))
+            }
+            Body::AlterPartitionResponse(r) => {
+                use k::alter_partition_response::{PartitionData as P, TopicData as T};
+                let part = |number, p: &m::IsrVerdict| {
+                    k!(P {
+                        partition_index: number,
+                        error_code: p.error as i16,
+                        leader_id: broker(p.leader),
+                        leader_epoch: p.leader_epoch.0,
+                        isr: brokers(&p.isr),
+                        partition_epoch: p.partition_epoch.0,
+                    })
+                };
+                let topics =
+                    self.by_topic(&r.parts, |p| p.partition, |g| k!(T { topic_id: g.id(), partitions: g.each(part) }));
+                self.response(k!(k::AlterPartitionResponse { error_code: r.error as i16, topics: topics }))
+            }
+            Body::AllocateProducerIdsRequest(r) => self.request(k!(k::AllocateProducerIdsRequest {
+                broker_id: broker(r.broker),
+                broker_epoch: r.broker_epoch.0,
+            })),
+            Body::AllocateProducerIdsResponse(r) => self.response(k!(k::AllocateProducerIdsResponse {
+                error_code: r.error as i16,
+                producer_id_start: k::ProducerId(r.first.0),
+                producer_id_len: r.count as i32,
+            })),
+            admin => self.admin(admin),
         }
-        Body::InitProducerIdRequest(r) => {
-            let id = opt(r.transactional_id.as_deref()).map(k::TransactionalId);
-            request(api, &k::InitProducerIdRequest::default().with_transactional_id(id))
-        }
-        Body::InitProducerIdResponse(_) => response(api, &k::InitProducerIdResponse::default()),
-        Body::BrokerRegistrationRequest(r) => {
-            use k::broker_registration_request::{Feature, Listener};
-            let listener = Listener::default().with_name(copy(LISTENER)).with_host(text(HOST_LEN));
-            let ask = k::BrokerRegistrationRequest::default()
-                .with_cluster_id(copy(&r.cluster_id))
-                .with_listeners(vec![listener])
-                .with_features(by_name(&FEATURES, |name| Feature::default().with_name(copy(name))))
-                .with_log_dirs(vec![SOME_UUID.parse().unwrap()]);
-            request(api, &ask)
-        }
-        Body::BrokerRegistrationResponse(_) => response(api, &k::BrokerRegistrationResponse::default()),
-        Body::BrokerHeartbeatRequest(_) => request(api, &k::BrokerHeartbeatRequest::default()),
-        Body::BrokerHeartbeatResponse(_) => response(api, &k::BrokerHeartbeatResponse::default()),
-        Body::AlterPartitionRequest(r) => {
-            use k::alter_partition_request::{BrokerState, PartitionData as P, TopicData as T};
-            let topics = by_name(&r.parts, |part| {
-                let isr = vec![BrokerState::default(); part.isr.len()];
-                T::default().with_partitions(vec![P::default().with_new_isr_with_epochs(isr)])
-            });
-            request(api, &k::AlterPartitionRequest::default().with_topics(topics))
-        }
-        Body::AlterPartitionResponse(r) => {
-            use k::alter_partition_response::{PartitionData as P, TopicData as T};
-            let topics = by_name(&r.parts, |part| {
-                T::default().with_partitions(vec![P::default().with_isr(brokers(part.isr.len()))])
-            });
-            response(api, &k::AlterPartitionResponse::default().with_topics(topics))
-        }
-        Body::AllocateProducerIdsRequest(_) => request(api, &k::AllocateProducerIdsRequest::default()),
-        Body::AllocateProducerIdsResponse(_) => response(api, &k::AllocateProducerIdsResponse::default()),
-        admin => admin_frame_len(api, admin),
     }
-}
 
-#[allow(clippy::too_many_lines)] // one arm per kind
-fn admin_frame_len(api: Api, body: &Body) -> usize {
-    match body {
-        Body::CreateTopicsRequest(r) => {
-            use k::create_topics_request::{
-                CreatableReplicaAssignment as A, CreatableTopic as T, CreatableTopicConfig as C,
-            };
-            let topics = by_name(&r.topics, |topic| {
-                let configs =
-                    by_name(&topic.configs, |(k, v)| C::default().with_name(copy(k)).with_value(Some(copy(v))));
-                let assignments = by_name(&topic.assignments, |ids| A::default().with_broker_ids(brokers(ids.len())));
-                T::default().with_name(named(&topic.name)).with_assignments(assignments).with_configs(configs)
-            });
-            request(api, &k::CreateTopicsRequest::default().with_topics(topics))
+    #[allow(clippy::too_many_lines)] // one arm per kind
+    fn admin(&self, body: &Body) -> Vec<u8> {
+        match body {
+            Body::CreateTopicsRequest(r) => {
+                use k::create_topics_request::{
+                    CreatableReplicaAssignment as A, CreatableTopic as T, CreatableTopicConfig as C,
+                };
+                let topics = all(&r.topics, |topic| {
+                    let ids = topic.assignments.iter().enumerate();
+                    k!(T {
+                        name: named(&topic.name),
+                        num_partitions: topic.partitions as i32,
+                        replication_factor: topic.replication_factor,
+                        assignments: ids
+                            .map(|(at, ids)| k!(A { partition_index: at as i32, broker_ids: brokers(ids) }))
+                            .collect(),
+                        configs: all(&topic.configs, |(name, value)| {
+                            k!(C { name: copy(name), value: Some(copy(value)) })
+                        }),
+                    })
+                });
+                self.request(k!(k::CreateTopicsRequest { topics: topics, timeout_ms: TIMEOUT_MS }))
+            }
+            Body::CreateTopicsResponse(r) => {
+                use k::create_topics_response::CreatableTopicResult as T;
+                let topics = all(&r.topics, |topic| {
+                    k!(T {
+                        name: named(&topic.name),
+                        error_code: topic.error as i16,
+                        error_message: opt(topic.message.as_deref()),
+                        configs: None,
+                    })
+                });
+                self.response(k!(k::CreateTopicsResponse { topics: topics }))
+            }
+            Body::DeleteTopicsRequest(r) => {
+                use k::delete_topics_request::DeleteTopicState as T;
+                let topics = all(&r.topics, |name| k!(T { name: Some(named(name)) }));
+                self.request(k!(k::DeleteTopicsRequest { topics: topics, timeout_ms: TIMEOUT_MS }))
+            }
+            Body::DeleteTopicsResponse(r) => {
+                use k::delete_topics_response::DeletableTopicResult as T;
+                let topics = all(&r.topics, |topic| {
+                    k!(T {
+                        name: Some(named(&topic.name)),
+                        error_code: topic.error as i16,
+                        error_message: opt(topic.message.as_deref()),
+                    })
+                });
+                self.response(k!(k::DeleteTopicsResponse { responses: topics }))
+            }
+            Body::CreatePartitionsRequest(r) => {
+                use k::create_partitions_request::CreatePartitionsTopic as T;
+                let topics = all(&r.topics, |(name, count)| {
+                    k!(T { name: named(name), count: *count as i32, assignments: None })
+                });
+                self.request(k!(k::CreatePartitionsRequest { topics: topics, timeout_ms: TIMEOUT_MS }))
+            }
+            Body::CreatePartitionsResponse(r) => {
+                use k::create_partitions_response::CreatePartitionsTopicResult as T;
+                let topics = all(&r.topics, |topic| {
+                    k!(T {
+                        name: named(&topic.name),
+                        error_code: topic.error as i16,
+                        error_message: opt(topic.message.as_deref()),
+                    })
+                });
+                self.response(k!(k::CreatePartitionsResponse { results: topics }))
+            }
+            Body::IncrementalAlterConfigsRequest(r) => {
+                use k::incremental_alter_configs_request::{AlterConfigsResource as R, AlterableConfig as C};
+                let resources = all(&r.resources, |(of, entries)| {
+                    let (resource_type, resource_name) = resource(of);
+                    let entry = |(name, value): &m::ConfigEntry| {
+                        k!(C {
+                            name: copy(name),
+                            config_operation: i8::from(value.is_none()),
+                            value: opt(value.as_deref())
+                        })
+                    };
+                    k!(R { resource_type: resource_type, resource_name: resource_name, configs: all(entries, entry) })
+                });
+                self.request(k!(k::IncrementalAlterConfigsRequest { resources: resources }))
+            }
+            Body::IncrementalAlterConfigsResponse(r) => {
+                use k::incremental_alter_configs_response::AlterConfigsResourceResponse as R;
+                let resources = all(&r.resources, |it| {
+                    k!(R {
+                        error_code: it.error as i16,
+                        error_message: opt(it.message.as_deref()),
+                        resource_name: copy(&it.name),
+                    })
+                });
+                self.response(k!(k::IncrementalAlterConfigsResponse { responses: resources }))
+            }
+            Body::ElectLeadersRequest(r) => {
+                use k::elect_leaders_request::TopicPartitions as T;
+                let topics = self.by_topic(
+                    &r.parts,
+                    |p| *p,
+                    |g| k!(T { topic: g.name(), partitions: g.each(|number, _| number) }),
+                );
+                self.request(k!(k::ElectLeadersRequest {
+                    election_type: i8::from(r.unclean),
+                    topic_partitions: (!topics.is_empty()).then_some(topics),
+                    timeout_ms: TIMEOUT_MS,
+                }))
+            }
+            Body::ElectLeadersResponse(r) => {
+                use k::elect_leaders_response::{PartitionResult as P, ReplicaElectionResult as T};
+                let topics = self.by_topic(
+                    &r.parts,
+                    |p| p.0,
+                    |g| {
+                        let parts = g.each(|number, p| {
+                            k!(P { partition_id: number, error_code: p.1 as i16, error_message: None })
+                        });
+                        k!(T { topic: g.name(), partition_result: parts })
+                    },
+                );
+                self.response(k!(k::ElectLeadersResponse { replica_election_results: topics }))
+            }
+            other => panic!("{} is not a stock message", other.name()),
         }
-        Body::CreateTopicsResponse(r) => {
-            use k::create_topics_response::CreatableTopicResult as T;
-            let topics = by_name(&r.topics, |topic| {
-                let message = opt(topic.message.as_deref());
-                T::default().with_name(named(&topic.name)).with_error_message(message).with_configs(None)
-            });
-            response(api, &k::CreateTopicsResponse::default().with_topics(topics))
-        }
-        Body::DeleteTopicsRequest(r) => {
-            use k::delete_topics_request::DeleteTopicState as T;
-            let topics = by_name(&r.topics, |name| T::default().with_name(Some(named(name))));
-            request(api, &k::DeleteTopicsRequest::default().with_topics(topics))
-        }
-        Body::DeleteTopicsResponse(r) => {
-            use k::delete_topics_response::DeletableTopicResult as T;
-            let topics = by_name(&r.topics, |topic| {
-                T::default().with_name(Some(named(&topic.name))).with_error_message(opt(topic.message.as_deref()))
-            });
-            response(api, &k::DeleteTopicsResponse::default().with_responses(topics))
-        }
-        Body::CreatePartitionsRequest(r) => {
-            use k::create_partitions_request::CreatePartitionsTopic as T;
-            let topics = by_name(&r.topics, |(name, _)| T::default().with_name(named(name)).with_assignments(None));
-            request(api, &k::CreatePartitionsRequest::default().with_topics(topics))
-        }
-        Body::CreatePartitionsResponse(r) => {
-            use k::create_partitions_response::CreatePartitionsTopicResult as T;
-            let topics = by_name(&r.topics, |topic| {
-                T::default().with_name(named(&topic.name)).with_error_message(opt(topic.message.as_deref()))
-            });
-            response(api, &k::CreatePartitionsResponse::default().with_results(topics))
-        }
-        Body::IncrementalAlterConfigsRequest(r) => {
-            use k::incremental_alter_configs_request::{AlterConfigsResource as R, AlterableConfig as C};
-            let resources = by_name(&r.resources, |(resource, entries)| {
-                let entries = by_name(entries, |(k, v)| C::default().with_name(copy(k)).with_value(opt(v.as_deref())));
-                R::default().with_resource_name(resource_name(resource)).with_configs(entries)
-            });
-            request(api, &k::IncrementalAlterConfigsRequest::default().with_resources(resources))
-        }
-        Body::IncrementalAlterConfigsResponse(r) => {
-            use k::incremental_alter_configs_response::AlterConfigsResourceResponse as R;
-            let resources = by_name(&r.resources, |resource| {
-                R::default()
-                    .with_resource_name(copy(&resource.name))
-                    .with_error_message(opt(resource.message.as_deref()))
-            });
-            response(api, &k::IncrementalAlterConfigsResponse::default().with_responses(resources))
-        }
-        Body::ElectLeadersRequest(r) => {
-            use k::elect_leaders_request::TopicPartitions as T;
-            let topics = by_name(&r.parts, |_| T::default().with_topic(name()).with_partitions(vec![0]));
-            let topics = (!topics.is_empty()).then_some(topics);
-            request(api, &k::ElectLeadersRequest::default().with_topic_partitions(topics))
-        }
-        Body::ElectLeadersResponse(r) => {
-            use k::elect_leaders_response::{PartitionResult as P, ReplicaElectionResult as T};
-            let part = P::default().with_error_message(None);
-            let topics =
-                by_name(&r.parts, |_| T::default().with_topic(name()).with_partition_result(vec![part.clone()]));
-            response(api, &k::ElectLeadersResponse::default().with_replica_election_results(topics))
-        }
-        Body::OffsetCommitRequest(r) => {
-            use k::offset_commit_request::{OffsetCommitRequestPartition as P, OffsetCommitRequestTopic as T};
-            let part = P::default().with_committed_metadata(None);
-            let topics = by_name(&r.parts, |_| T::default().with_name(name()).with_partitions(vec![part.clone()]));
-            let group = k::GroupId(copy(&r.group));
-            request(api, &k::OffsetCommitRequest::default().with_group_id(group).with_topics(topics))
-        }
-        Body::OffsetCommitResponse(r) => {
-            use k::offset_commit_response::{OffsetCommitResponsePartition as P, OffsetCommitResponseTopic as T};
-            let topics = by_name(&r.parts, |_| T::default().with_name(name()).with_partitions(vec![P::default()]));
-            response(api, &k::OffsetCommitResponse::default().with_topics(topics))
-        }
-        Body::OffsetFetchRequest(r) => {
-            use k::offset_fetch_request::{OffsetFetchRequestGroup as G, OffsetFetchRequestTopics as T};
-            let topics = by_name(&r.parts, |_| T::default().with_name(name()).with_partition_indexes(vec![0]));
-            let group = G::default().with_group_id(k::GroupId(copy(&r.group))).with_topics(Some(topics));
-            request(api, &k::OffsetFetchRequest::default().with_groups(vec![group]))
-        }
-        Body::OffsetFetchResponse(r) => {
-            use k::offset_fetch_response::{
-                OffsetFetchResponseGroup as G, OffsetFetchResponsePartitions as P, OffsetFetchResponseTopics as T,
-            };
-            let part = P::default().with_metadata(None);
-            let topics = by_name(&r.parts, |_| T::default().with_name(name()).with_partitions(vec![part.clone()]));
-            let group = G::default().with_group_id(k::GroupId(text(GROUP_LEN))).with_topics(topics);
-            response(api, &k::OffsetFetchResponse::default().with_groups(vec![group]))
-        }
-        other => panic!("{} is not a stock message", other.name()),
     }
 }

@@ -225,3 +225,130 @@ fn bumps_go_above_the_minimum_and_write_nothing_where_none_is_needed() {
     rig.guards.set(guard::BumpAboveMinimum, false);
     assert_eq!(bump(&mut rig, &[(p, 51)]), (vec![ErrorCode::None], 51));
 }
+
+// ----------------------------------------------------------------------------------------------------- stop, pause, resume
+
+fn names(topics: &[&str]) -> Vec<Arc<str>> {
+    topics.iter().map(|name| Arc::from(*name)).collect()
+}
+fn errors(topics: Vec<NamedResult>) -> Vec<ErrorCode> {
+    topics.into_iter().map(|t| t.error).collect()
+}
+fn stop(rig: &mut Rig, topics: &[&str], patterns: &[&str], offset: i64) -> (ErrorCode, Vec<ErrorCode>) {
+    let (topics, patterns) = (names(topics), names(patterns));
+    let state_offset = MetadataOffset(offset);
+    let Body::StopMirrorTopicsResponse(answer) =
+        rig.ask(StopMirrorTopicsRequest { mirror: "m".into(), topics, patterns, state_offset })
+    else {
+        panic!()
+    };
+    (answer.error, errors(answer.topics))
+}
+fn pause(rig: &mut Rig, topics: &[&str]) -> Vec<ErrorCode> {
+    let (topics, state_offset) = (names(topics), MetadataOffset(-1));
+    let Body::PauseMirrorTopicsResponse(answer) =
+        rig.ask(PauseMirrorTopicsRequest { mirror: "m".into(), topics, state_offset })
+    else {
+        panic!()
+    };
+    errors(answer.topics)
+}
+fn resume(rig: &mut Rig, topics: &[&str]) -> Vec<ErrorCode> {
+    let (topics, state_offset) = (names(topics), MetadataOffset(-1));
+    let Body::ResumeMirrorTopicsResponse(answer) =
+        rig.ask(ResumeMirrorTopicsRequest { mirror: "m".into(), topics, state_offset })
+    else {
+        panic!()
+    };
+    errors(answer.topics)
+}
+fn delete(rig: &mut Rig) -> ErrorCode {
+    let state_offset = MetadataOffset(-1);
+    let Body::DeleteClusterMirrorResponse(answer) =
+        rig.ask(DeleteClusterMirrorRequest { mirror: "m".into(), state_offset })
+    else {
+        panic!()
+    };
+    answer.error
+}
+
+#[test]
+fn topics_pause_resume_and_stop_each_with_its_own_outcome() {
+    let mut rig = rig();
+    rig.topic("plain", &[&[1, 2]], &[]);
+    assert_eq!(create(&mut rig, "other", &SOURCE).error, ErrorCode::None);
+    let theirs = StartMirrorTopicsRequest { mirror: "other".into(), ..request(&[(70, "theirs", 1)]) };
+    assert_eq!(start(&mut rig, theirs).0, ErrorCode::None);
+    assert_eq!(start(&mut rig, request(&[(1, "a", 1), (2, "b", 1), (3, "c", 1)])).0, ErrorCode::None);
+
+    let odd = [ErrorCode::UnknownClusterMirror, ErrorCode::TopicNotInClusterMirror, ErrorCode::UnknownTopicOrPartition];
+    let with_odd = |first: ErrorCode| [&[first][..], &odd[..]].concat();
+    assert_eq!(pause(&mut rig, &["a", "plain", "theirs", "nowhere"]), with_odd(ErrorCode::None));
+    assert_eq!(desired(&rig, "a"), Some(DesiredState::Paused));
+    let end = rig.end();
+    assert_eq!(pause(&mut rig, &["a"]), [ErrorCode::None], "again: nothing to do");
+    assert_eq!(resume(&mut rig, &["b"]), [ErrorCode::None], "mirrors already");
+    assert_eq!(rig.end(), end);
+    assert_eq!(pause(&mut rig, &["b", "b"]), [ErrorCode::None, ErrorCode::InvalidRequest]);
+    assert_eq!(resume(&mut rig, &["b", "plain", "theirs", "nowhere"]), with_odd(ErrorCode::None));
+    assert_eq!(desired(&rig, "b"), Some(DesiredState::Mirroring));
+
+    // Decision 1: a paused topic stops too.
+    assert_eq!(
+        stop(&mut rig, &["a", "plain", "theirs", "nowhere"], &[], -1),
+        (ErrorCode::None, with_odd(ErrorCode::None))
+    );
+    assert_eq!(desired(&rig, "a"), Some(DesiredState::Stopped));
+    let end = rig.end();
+    assert_eq!(stop(&mut rig, &["a"], &[], -1), (ErrorCode::None, vec![ErrorCode::None]));
+    assert_eq!(rig.end(), end, "a second stop is a success without effect");
+    assert_eq!(pause(&mut rig, &["a"]), [ErrorCode::MirrorTopicBeingStopped]);
+    assert_eq!(resume(&mut rig, &["a"]), [ErrorCode::MirrorTopicNotPaused]);
+}
+
+#[test]
+fn a_stop_by_pattern_takes_it_out_of_the_lists_and_stops_what_it_matches() {
+    let mut rig = rig();
+    let started = StartMirrorTopicsRequest {
+        include: names(&["orders-.*"]),
+        ..request(&[(1, "orders-a", 1), (2, "orders-b", 1), (3, "bills", 1)])
+    };
+    assert_eq!(start(&mut rig, started).0, ErrorCode::None);
+    assert_eq!(lists(&rig, "m"), ("orders-.*,bills".into(), "__.*".into()));
+    assert_eq!(stop(&mut rig, &[], &["orders-.*"], -1), (ErrorCode::None, vec![]));
+    assert_eq!(lists(&rig, "m"), ("bills".into(), "__.*".into()), "it stood in the include list");
+    assert_eq!(stop(&mut rig, &[], &["bil.*"], -1), (ErrorCode::None, vec![]));
+    assert_eq!(lists(&rig, "m"), ("bills".into(), "__.*,bil.*".into()), "the default exclude holds beside it");
+    for topic in ["orders-a", "orders-b", "bills"] {
+        assert_eq!(desired(&rig, topic), Some(DesiredState::Stopped), "{topic}");
+    }
+    assert_eq!(stop(&mut rig, &[], &["["], -1).0, ErrorCode::InvalidRequest);
+}
+
+#[test]
+fn an_order_that_was_checked_against_older_states_is_refused() {
+    let mut rig = rig();
+    assert_eq!(start(&mut rig, request(&[(1, "a", 1)])).0, ErrorCode::None);
+    let checked = rig.end();
+    assert_eq!(pause(&mut rig, &["a"]), [ErrorCode::None]);
+    assert_eq!(stop(&mut rig, &["a"], &[], checked), (ErrorCode::InvalidClusterMirrorStates, vec![]));
+    let now = rig.end();
+    assert_eq!(stop(&mut rig, &["a"], &[], now).1, [ErrorCode::None]);
+}
+
+#[test]
+fn a_mirror_is_deleted_only_when_all_its_topics_are_stopped() {
+    let mut rig = rig();
+    assert_eq!(start(&mut rig, request(&[(1, "a", 1), (2, "b", 1)])).0, ErrorCode::None);
+    assert_eq!(stop(&mut rig, &["a"], &[], -1).1, [ErrorCode::None]);
+    assert_eq!(delete(&mut rig), ErrorCode::ClusterMirrorNotEmpty);
+    assert_eq!(pause(&mut rig, &["b"]), [ErrorCode::None]);
+    assert_eq!(delete(&mut rig), ErrorCode::ClusterMirrorNotEmpty);
+    assert_eq!(stop(&mut rig, &["b"], &[], -1).1, [ErrorCode::None]);
+    assert_eq!(delete(&mut rig), ErrorCode::None);
+    assert_eq!(delete(&mut rig), ErrorCode::UnknownClusterMirror);
+    // Decision 18: its topics belong to nobody, and the name is free again.
+    assert_eq!((desired(&rig, "a"), desired(&rig, "b")), (None, None));
+    assert!(rig.controller.image().mirror_by_name("m").is_none());
+    assert_eq!(create(&mut rig, "m", &SOURCE).error, ErrorCode::None);
+}

@@ -1,0 +1,480 @@
+//! The mirror state coordinator of one broker: the partitions of `__mirror_state` that it leads (spec 7.4, decisions 10, 11, 32).
+//!
+//! A shard is loaded from its log when the broker comes to lead it, and forgotten when it no longer does. Writes wait a little
+//! for company, are planned one after the other, appended together, and answered when they are committed; a lost leadership
+//! rolls back what is not. Reads answer from what is committed.
+
+use crate::coordinator::engine::{Engine, Machine};
+use crate::guards::mirror as guard;
+use crate::ids::{ConnId, LeaderEpoch, Nanos, Now, Offset, PartitionIx, TopicIx};
+use crate::metadata::image::MetadataImage;
+use crate::mirror::records::{state_partition, state_partition_of_mirror, MirrorRecord, StateKey};
+use crate::mirror::shard::{apply, plan_tombstones, plan_write, States};
+use crate::ports::Cx;
+use crate::record::{BatchBuilder, BatchMeta};
+use crate::replica::Replicas;
+use crate::states::{LastPosition, StateRecord};
+use crate::trace::{Origin, Trace};
+use crate::wire::errors::ErrorCode;
+use crate::wire::messages::{StateWrite, WriteMirrorStatesResponse};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+
+/// The topic that holds the states of mirrored partitions.
+pub const STATE_TOPIC: &str = "__mirror_state";
+
+/// Who asked for a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// This broker's manager.
+    Own,
+    /// A request of another broker, by number, and which of its entries.
+    Request(u32, u32),
+    /// Nobody waits: a tombstone.
+    Nobody,
+}
+
+/// A write that ended, for this broker's manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// What was to be written.
+    pub write: StateWrite,
+    /// The state epoch now, or why nothing was written.
+    pub result: Result<i32, ErrorCode>,
+}
+
+/// A write on its way.
+#[derive(Clone, Debug)]
+struct Op {
+    asker: Asker,
+    key: StateKey,
+    write: StateWrite,
+}
+
+/// An answer that waits for its commit.
+#[derive(Clone, Debug)]
+struct Waiting {
+    op: Op,
+    result: Result<i32, ErrorCode>,
+}
+
+/// What a shard waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Its log is to be read.
+    Reading,
+    /// What was read is to be committed: below this offset nothing is certain yet.
+    Committing(Offset),
+    /// Work.
+    Active,
+    /// The log could not be read: this broker is no use as coordinator until the leadership moves.
+    Failed,
+}
+
+#[derive(Clone, Debug)]
+struct Shard {
+    epoch: LeaderEpoch,
+    phase: Phase,
+    engine: Engine<States, Waiting>,
+    queue: Vec<Op>,
+    /// When the queue is appended.
+    due: Option<Nanos>,
+}
+
+/// A request of another broker, while some of its entries are open.
+#[derive(Clone, Debug)]
+struct Request {
+    conn: ConnId,
+    correlation: u32,
+    open: u32,
+    answer: WriteMirrorStatesResponse,
+}
+
+/// The shards that this broker leads.
+#[derive(Clone, Debug)]
+pub struct Coordinator {
+    /// Partitions of the topic by configuration: what keys are spread over.
+    count: u32,
+    linger: Nanos,
+    attempts_max: i16,
+    shards: BTreeMap<PartitionIx, Shard>,
+    requests: BTreeMap<u32, Request>,
+    next_request: u32,
+    written: Vec<Written>,
+    answers: Vec<(ConnId, u32, WriteMirrorStatesResponse)>,
+}
+
+impl Coordinator {
+    /// Leads nothing yet. `count` is `mirror.state.topic.num.partitions`, `linger` is
+    /// `mirror.coordinator.append.linger.ms`, `attempts_max` is `mirror.failed.retry.max.attempts`.
+    #[must_use]
+    pub fn new(count: u32, linger: Nanos, attempts_max: i16) -> Self {
+        Self {
+            count,
+            linger,
+            attempts_max,
+            shards: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            next_request: 0,
+            written: Vec::new(),
+            answers: Vec::new(),
+        }
+    }
+
+    // ----------------------------------------------------------------------------------------------------------- routing
+
+    /// The partition of `__mirror_state` that holds a key; `None` while the topic does not exist.
+    #[must_use]
+    pub fn home(&self, key: &StateKey, image: &MetadataImage) -> Option<PartitionIx> {
+        self.numbered(state_partition(key, self.count), image)
+    }
+
+    /// The partition whose leader does what is done once per mirror.
+    #[must_use]
+    pub fn home_of_mirror(&self, mirror: &str, image: &MetadataImage) -> Option<PartitionIx> {
+        self.numbered(state_partition_of_mirror(mirror, self.count), image)
+    }
+
+    fn numbered(&self, number: u32, image: &MetadataImage) -> Option<PartitionIx> {
+        let topic = image.topic(image.topic_by_name(STATE_TOPIC)?)?;
+        topic.partitions.get(number as usize).copied()
+    }
+
+    /// Whether this broker's shard for a mirror's jobs works.
+    #[must_use]
+    pub fn coordinates_mirror(&self, mirror: &str, image: &MetadataImage) -> bool {
+        self.home_of_mirror(mirror, image)
+            .and_then(|home| self.shards.get(&home))
+            .is_some_and(|shard| shard.phase == Phase::Active)
+    }
+
+    // -------------------------------------------------------------------------------------------------------- leadership
+
+    /// Looks again at a partition of `__mirror_state`: true if its log has to be read ([`Self::load`]).
+    pub fn look_at(&mut self, partition: PartitionIx, replicas: &mut Replicas) -> bool {
+        let led = replicas.leads(partition);
+        if led.is_some() && led == self.shards.get(&partition).map(|shard| shard.epoch) {
+            return false;
+        }
+        self.resign(partition);
+        replicas.watch_watermark(partition, led.is_some());
+        let Some(epoch) = led else { return false };
+        let shard = Shard {
+            epoch,
+            phase: Phase::Reading,
+            engine: Engine::new(States::default(), 0),
+            queue: Vec::new(),
+            due: None,
+        };
+        self.shards.insert(partition, shard);
+        true
+    }
+
+    /// Whether a partition is one of `__mirror_state`.
+    #[must_use]
+    pub fn is_state_topic(topic: TopicIx, image: &MetadataImage) -> bool {
+        image.topic_by_name(STATE_TOPIC) == Some(topic)
+    }
+
+    /// Forgets a shard; what waits there is refused, what was not committed never happened.
+    fn resign(&mut self, partition: PartitionIx) {
+        let Some(mut shard) = self.shards.remove(&partition) else { return };
+        let mut refused: Vec<Op> = Vec::new();
+        shard.engine.on_failed(|waiting| refused.push(waiting.op));
+        refused.append(&mut shard.queue);
+        for op in refused {
+            self.finish(op, Err(ErrorCode::NotCoordinator));
+        }
+    }
+
+    /// Reads a shard's log from its start.
+    pub fn load(&mut self, partition: PartitionIx, image: &MetadataImage, replicas: &Replicas, cx: &mut Cx<'_>) {
+        let Some(shard) = self.shards.get_mut(&partition).filter(|shard| shard.phase == Phase::Reading) else { return };
+        let Some(log) = replicas.log(partition) else {
+            shard.phase = Phase::Failed;
+            return;
+        };
+        let mut engine = Engine::new(States::default(), log.start().0);
+        let mut bad = None;
+        let read = log.for_each_batch(cx.disk, log.start(), |batch| {
+            if batch.is_control() {
+                return;
+            }
+            for record in batch.records() {
+                let Ok(record) = record else {
+                    bad = Some("a batch that is not made of records");
+                    continue;
+                };
+                match MirrorRecord::decode(record.key.unwrap_or_default(), record.value) {
+                    Ok(parsed) => engine.recovered(record.offset.0, &parsed),
+                    Err(error) => bad = Some(error.0),
+                }
+            }
+        });
+        if read.is_err() || bad.is_some() {
+            shard.phase = Phase::Failed;
+            return;
+        }
+        shard.engine = engine;
+        shard.phase = Phase::Committing(log.end());
+        self.commit(partition, image, replicas, cx);
+    }
+
+    // ---------------------------------------------------------------------------------------------------------- committing
+
+    /// The watermark of a partition moved.
+    pub fn commit(&mut self, partition: PartitionIx, image: &MetadataImage, replicas: &Replicas, cx: &mut Cx<'_>) {
+        let Some(shard) = self.shards.get_mut(&partition) else { return };
+        let Some(log) = replicas.log(partition) else { return };
+        let upto = log.high_watermark();
+        match shard.phase {
+            Phase::Committing(end) if upto >= end => shard.phase = Phase::Active,
+            Phase::Active => {}
+            // Answers come only from a shard that knows all that was ever committed.
+            _ => return,
+        }
+        let mut done = Vec::new();
+        shard.engine.on_committed(
+            upto.0,
+            |_, _, record| trace_committed(record, image, cx),
+            |waiting: Waiting| done.push(waiting),
+        );
+        for Waiting { op, result } in done {
+            self.finish(op, result);
+        }
+    }
+
+    // ------------------------------------------------------------------------------------------------------------- reading
+
+    /// What is committed of a key.
+    ///
+    /// # Errors
+    /// NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
+    pub fn read(&self, key: &StateKey, image: &MetadataImage) -> Result<Option<StateRecord>, ErrorCode> {
+        let home = self.home(key, image).ok_or(ErrorCode::CoordinatorNotAvailable)?;
+        let shard = self.shards.get(&home).ok_or(ErrorCode::NotCoordinator)?;
+        match shard.phase {
+            Phase::Active => Ok(shard.engine.committed().get(key).cloned()),
+            Phase::Failed => Err(ErrorCode::CoordinatorNotAvailable),
+            Phase::Reading | Phase::Committing(_) => Err(ErrorCode::CoordinatorLoadInProgress),
+        }
+    }
+
+    // ------------------------------------------------------------------------------------------------------------- writing
+
+    /// A request of another broker: each entry by its key (`None`: no such partition). Answered through
+    /// [`Self::take_answers`].
+    pub fn request(
+        &mut self,
+        (conn, correlation): (ConnId, u32),
+        writes: Vec<(Option<StateKey>, StateWrite)>,
+        image: &MetadataImage,
+        now: Now,
+    ) {
+        let number = self.next_request;
+        self.next_request = self.next_request.wrapping_add(1);
+        let answer = WriteMirrorStatesResponse {
+            error: ErrorCode::None,
+            parts: writes.iter().map(|(_, w)| (w.partition, ErrorCode::RequestTimedOut, -1)).collect(),
+        };
+        // One more than there are entries, so that it is not over before all are filed.
+        let open = writes.len() as u32 + 1;
+        self.requests.insert(number, Request { conn, correlation, open, answer });
+        for (at, (key, write)) in writes.into_iter().enumerate() {
+            let asker = Asker::Request(number, at as u32);
+            match key {
+                Some(key) => self.write(asker, key, write, image, now),
+                None => self.answer_entry(number, at as u32, Err(ErrorCode::UnknownTopicOrPartition)),
+            }
+        }
+        self.close_entry(number);
+    }
+
+    /// Files a write; it is answered exactly once.
+    pub fn write(&mut self, asker: Asker, key: StateKey, write: StateWrite, image: &MetadataImage, now: Now) {
+        let home = self.home(&key, image);
+        let op = Op { asker, key, write };
+        let Some(home) = home else { return self.finish(op, Err(ErrorCode::CoordinatorNotAvailable)) };
+        let Some(shard) = self.shards.get_mut(&home) else { return self.finish(op, Err(ErrorCode::NotCoordinator)) };
+        match shard.phase {
+            Phase::Active => {
+                shard.queue.push(op);
+                shard.due.get_or_insert(now.mono + self.linger);
+            }
+            Phase::Failed => self.finish(op, Err(ErrorCode::CoordinatorNotAvailable)),
+            Phase::Reading | Phase::Committing(_) => self.finish(op, Err(ErrorCode::CoordinatorLoadInProgress)),
+        }
+    }
+
+    /// When the next queue is to be appended.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        self.shards.values().filter_map(|shard| shard.due).min()
+    }
+
+    /// Appends the queues that waited long enough.
+    pub fn append_due(&mut self, now: Now, image: &MetadataImage, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+        let due: Vec<PartitionIx> =
+            self.shards.iter().filter(|(_, s)| s.due.is_some_and(|at| at <= now.mono)).map(|(p, _)| *p).collect();
+        for partition in due {
+            self.append_queue(partition, now, image, replicas, cx);
+        }
+    }
+
+    fn append_queue(
+        &mut self,
+        partition: PartitionIx,
+        now: Now,
+        image: &MetadataImage,
+        replicas: &mut Replicas,
+        cx: &mut Cx<'_>,
+    ) {
+        let Some(shard) = self.shards.get_mut(&partition) else { return };
+        shard.due = None;
+        let mut table = shard.engine.latest().stable().clone();
+        let (mut records, mut waiting) = (Vec::new(), Vec::new());
+        for op in std::mem::take(&mut shard.queue) {
+            let planned = plan_write(&table, &op.key, &op.write, self.attempts_max, cx.guards);
+            let result = planned.map(|(new, epoch)| {
+                new.iter().for_each(|record| apply(&mut table, record));
+                records.extend(new);
+                epoch
+            });
+            waiting.push(Waiting { op, result });
+        }
+        if let Err(error) = self.append(partition, records, now, image, replicas, cx) {
+            for Waiting { op, .. } in waiting {
+                self.finish(op, Err(error));
+            }
+            return;
+        }
+        for answer in waiting {
+            // A refusal waits too: what it was judged by may still be rolled back.
+            let ready = self.shards.get_mut(&partition).and_then(|shard| shard.engine.wait(answer));
+            if let Some(Waiting { op, result }) = ready {
+                self.finish(op, result);
+            }
+        }
+    }
+
+    /// Appends records to a shard's log, and replays them.
+    fn append(
+        &mut self,
+        partition: PartitionIx,
+        records: Vec<MirrorRecord>,
+        now: Now,
+        image: &MetadataImage,
+        replicas: &mut Replicas,
+        cx: &mut Cx<'_>,
+    ) -> Result<(), ErrorCode> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let batch = encode_batch(&records, now);
+        let done = replicas.append_local(partition, &batch, Origin::Coordinator, now, cx);
+        let Some(shard) = self.shards.get_mut(&partition) else { return Err(ErrorCode::NotCoordinator) };
+        match done {
+            Ok(info) => {
+                debug_assert_eq!(info.base.0, shard.engine.end(), "the log and the engine count alike");
+                shard.engine.appended(records);
+                self.commit(partition, image, replicas, cx);
+                Ok(())
+            }
+            Err(error) if error.code() == ErrorCode::NotLeaderOrFollower => Err(ErrorCode::NotCoordinator),
+            Err(_) => Err(ErrorCode::CoordinatorNotAvailable),
+        }
+    }
+
+    /// Writes tombstones for everything whose mirror or topic is no more (decision 18). Asked after a load, and when one was
+    /// deleted.
+    pub fn sweep(&mut self, image: &MetadataImage, now: Now, replicas: &mut Replicas, cx: &mut Cx<'_>) {
+        let active: Vec<PartitionIx> =
+            self.shards.iter().filter(|(_, s)| s.phase == Phase::Active).map(|(p, _)| *p).collect();
+        for partition in active {
+            let Some(shard) = self.shards.get(&partition) else { continue };
+            let orphan = |key: &StateKey| {
+                let topic = image.topic_of(key.topic);
+                image.mirror_by_name(&key.mirror).is_none() || topic.is_none()
+            };
+            let records = plan_tombstones(shard.engine.latest().stable(), orphan);
+            if !cx.guards.admits(guard::StatesDieWithTheirMirror, records.is_empty()) {
+                // Refused appends are made up for by the next leader's sweep.
+                let _ = self.append(partition, records, now, image, replicas, cx);
+            }
+        }
+    }
+
+    // ------------------------------------------------------------------------------------------------------------- answers
+
+    fn finish(&mut self, op: Op, result: Result<i32, ErrorCode>) {
+        match op.asker {
+            Asker::Own => self.written.push(Written { write: op.write, result }),
+            Asker::Request(number, at) => self.answer_entry(number, at, result),
+            Asker::Nobody => {}
+        }
+    }
+
+    fn answer_entry(&mut self, number: u32, at: u32, result: Result<i32, ErrorCode>) {
+        let Some(request) = self.requests.get_mut(&number) else { return };
+        if let Some((_, error, epoch)) = request.answer.parts.get_mut(at as usize) {
+            (*error, *epoch) = match result {
+                Ok(now) => (ErrorCode::None, now),
+                Err(why) => (why, -1),
+            };
+        }
+        self.close_entry(number);
+    }
+
+    fn close_entry(&mut self, number: u32) {
+        let Some(request) = self.requests.get_mut(&number) else { return };
+        request.open -= 1;
+        if request.open == 0 {
+            if let Some(request) = self.requests.remove(&number) {
+                self.answers.push((request.conn, request.correlation, request.answer));
+            }
+        }
+    }
+
+    /// Writes of this broker's manager that ended.
+    pub fn take_written(&mut self) -> Vec<Written> {
+        std::mem::take(&mut self.written)
+    }
+
+    /// Answers for other brokers.
+    pub fn take_answers(&mut self) -> Vec<(ConnId, u32, WriteMirrorStatesResponse)> {
+        std::mem::take(&mut self.answers)
+    }
+}
+
+fn encode_batch(records: &[MirrorRecord], now: Now) -> Bytes {
+    let at = now.wall_ms;
+    let mut batch = BatchBuilder::new(BatchMeta { base_timestamp: at, ..BatchMeta::default() });
+    for record in records {
+        let (key, value) = record.encode();
+        batch.push(at, Some(&key), value.as_deref());
+    }
+    batch.finish()
+}
+
+fn trace_committed(record: &MirrorRecord, image: &MetadataImage, cx: &mut Cx<'_>) {
+    let key = record.key();
+    let topic = image.topic_of(key.topic).and_then(|ix| image.topic(ix));
+    let Some(&partition) = topic.and_then(|t| t.partitions.get(key.number as usize)) else { return };
+    match record {
+        MirrorRecord::State(_, Some(r)) => cx.trace(Trace::MirrorStateCommitted {
+            partition,
+            state: r.state,
+            leader_epoch: r.leader_epoch,
+            state_epoch: r.state_epoch,
+        }),
+        MirrorRecord::Position(_, position) => {
+            let LastPosition { epoch, offset } = position.unwrap_or(LastPosition::CLEAR);
+            cx.trace(Trace::MirrorPositionCommitted { partition, epoch, offset });
+        }
+        MirrorRecord::State(_, None) => cx.trace(Trace::MirrorStateRemoved { partition }),
+    }
+}
+
+#[cfg(test)]
+#[path = "coordinator_tests.rs"]
+mod tests;
