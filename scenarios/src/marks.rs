@@ -1,7 +1,9 @@
 //! Marks: things that a run must have reached to have proved anything. Counted from trace events.
 
+use mirrorlab_model::ids::{BrokerId, NodeId};
 use mirrorlab_model::states::MirrorState;
-use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace};
+use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent};
+use std::collections::BTreeSet;
 
 macro_rules! marks {
     ($( $name:ident $text:literal $says:literal; )*) => {
@@ -63,11 +65,15 @@ impl Mark {
 
 /// How often each mark was reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Marks([u64; Mark::ALL.len()]);
+pub struct Marks {
+    counts: [u64; Mark::ALL.len()],
+    /// Brokers in service, by the controller that says so: every broker is registered fenced, which is no fencing.
+    in_service: BTreeSet<(NodeId, BrokerId)>,
+}
 
 impl Default for Marks {
     fn default() -> Self {
-        Self([0; Mark::ALL.len()])
+        Self { counts: [0; Mark::ALL.len()], in_service: BTreeSet::new() }
     }
 }
 
@@ -75,19 +81,19 @@ impl Marks {
     /// How often a mark was reached.
     #[must_use]
     pub fn count(&self, mark: Mark) -> u64 {
-        self.0[mark as usize]
+        self.counts[mark as usize]
     }
     /// Counts one.
     pub fn reach(&mut self, mark: Mark) {
-        self.0[mark as usize] += 1;
+        self.counts[mark as usize] += 1;
     }
     /// All that were reached, by name.
     pub fn reached(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Mark::ALL.iter().map(|(mark, name, _)| (*name, self.count(*mark))).filter(|(_, n)| *n > 0)
     }
     /// Counts what a trace event reaches.
-    pub fn on_trace(&mut self, trace: &Trace) {
-        let mark = match trace {
+    pub fn on_trace(&mut self, event: &TraceEvent) {
+        let mark = match &event.trace {
             Trace::Acked { .. } => Mark::Acked,
             Trace::Read { .. } => Mark::Read,
             Trace::Mirrored { .. } => Mark::Mirrored,
@@ -102,7 +108,16 @@ impl Marks {
             }
             Trace::BecameLeader { .. } => Mark::BecameLeader,
             Trace::BecameFollower { .. } => Mark::BecameFollower,
-            Trace::BrokerFenced { fenced: true, .. } => Mark::Fenced,
+            Trace::BrokerFenced { broker, fenced: false } => {
+                self.in_service.insert((event.node, *broker));
+                return;
+            }
+            Trace::BrokerFenced { broker, fenced: true } => {
+                if !self.in_service.remove(&(event.node, *broker)) {
+                    return;
+                }
+                Mark::Fenced
+            }
             Trace::Diverged { .. } => Mark::Diverged,
             Trace::Truncated { cause: CutCause::MirrorDivergence | CutCause::Alignment, .. } => Mark::MirrorTruncated,
             Trace::Truncated { .. } => Mark::Truncated,

@@ -380,7 +380,7 @@ impl Run {
             recorder.record(world);
         }
         for event in world.trace() {
-            self.marks.on_trace(&event.trace);
+            self.marks.on_trace(event);
             self.meter.on_trace(world.now(), event);
             self.story.on_trace(world, &self.lab.setup, event);
         }
@@ -491,8 +491,11 @@ impl Run {
         }
     }
 
-    /// Ends what a step struck.
+    /// Ends what a step struck. One that did not strike stays what it is: it was not carried out, and the run tells so.
     fn end_step(&mut self, n: u32) {
+        if !matches!(self.stands[n as usize], Stand::Struck { .. }) {
+            return;
+        }
         let Stand::Struck { undo: ends, band, .. } = std::mem::replace(&mut self.stands[n as usize], Stand::Over)
         else {
             return;
@@ -742,17 +745,14 @@ impl Run {
             });
         }
         for (n, step) in self.job.plan.stage.timeline.iter().enumerate() {
-            if matches!(step.trigger, Trigger::When { .. })
-                && matches!(self.stands[n], Stand::Waiting | Stand::Counting { .. })
-            {
-                let what = format!("step {} ({})", n + 1, step.action.name());
-                out.push(Expectation {
-                    what,
-                    expected: "its condition holds".into(),
-                    got: "it never did".into(),
-                    met: false,
-                });
-            }
+            let got = match (&self.stands[n], &step.trigger) {
+                (Stand::Waiting, Trigger::When { .. }) => "its condition never held in time",
+                (Stand::Counting { .. }, _) => "the batches that it waits for never came",
+                (Stand::Waiting | Stand::Due, _) => "the safety phase was over before",
+                _ => continue,
+            };
+            let what = format!("step {} ({})", n + 1, step.action.name());
+            out.push(Expectation { what, expected: "struck".into(), got: got.into(), met: false });
         }
         out
     }

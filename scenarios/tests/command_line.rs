@@ -168,3 +168,21 @@ fn a_step_that_no_run_carries_out_is_refused() {
     let told = refused(format!("{TWO}{mirror}{step}").as_bytes());
     assert!(told.contains("does not carry out the step `pause-mirror`"), "{told}");
 }
+
+/// A step that never came to strike is an expectation that was not met, whatever its action.
+#[test]
+fn a_step_that_never_strikes_is_unmet() {
+    let alone = "title = \"t\"\n[clusters.east]\n[topics.t]\non = \"east\"\n[phases]\nsafety = \"3 s\"\n";
+    let strike = "do = \"resume\"\nnode = \"east/broker-1\"\n";
+    for (trigger, why) in [
+        ("when = \"isr(east/t) == 9\"\nwithin = \"1 s\"\n", "its condition never held in time"),
+        ("when = \"isr(east/t) == 3\"\nafter = \"10 s\"\n", "the safety phase was over before"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("t.toml"), format!("{alone}[[timeline]]\n{trigger}{strike}")).unwrap();
+        let out = mirrorlab(folder.path(), &["run", "t.toml"]);
+        let told = text(&out.stdout);
+        assert_eq!(out.status.code(), Some(7), "{told}");
+        assert!(told.contains(why), "{told}");
+    }
+}

@@ -1,1 +1,179 @@
 use super::*;
+use crate::ids::{BrokerId, PartitionEpoch, TopicId};
+use crate::metadata::records::{PartitionState, Record};
+use crate::mirror::testing::{Rig, ME};
+use crate::states::MirrorState;
+
+const STATES: PartitionIx = PartitionIx(50);
+const OTHER: BrokerId = BrokerId(2);
+
+/// `__mirror_state` of one partition, led here, with these in-sync replicas; topic `t` with id 7 and two partitions.
+fn rig(isr: &[BrokerId]) -> (Rig, Coordinator) {
+    let mut rig = Rig::new();
+    let state = |isr: &[BrokerId]| PartitionState {
+        replicas: isr.iter().copied().collect(),
+        isr: isr.iter().copied().collect(),
+        elr: Default::default(),
+        last_known_elr: Default::default(),
+        leader: ME,
+        leader_epoch: LeaderEpoch(3),
+        partition_epoch: PartitionEpoch(0),
+        recovering: false,
+    };
+    let partition = |ix, topic, number, isr| Record::Partition { partition: ix, topic, number, state: state(isr) };
+    let (states, topic) = (TopicIx(5), TopicIx(6));
+    rig.metadata(&[
+        Record::Topic { topic: states, id: TopicId(1), name: STATE_TOPIC.into() },
+        partition(STATES, states, 0, isr),
+        Record::Topic { topic, id: TopicId(7), name: "t".into() },
+        partition(PartitionIx(60), topic, 0, &[ME]),
+        partition(PartitionIx(61), topic, 1, &[ME]),
+    ]);
+    (rig, Coordinator::new(1, Nanos::from_millis(10), 20))
+}
+
+fn key(number: u32) -> StateKey {
+    StateKey { mirror: "m".into(), topic: TopicId(7), number }
+}
+fn write(number: u32, state: MirrorState, state_epoch: i32) -> StateWrite {
+    StateWrite {
+        partition: PartitionIx(60 + number),
+        state,
+        leader_epoch: LeaderEpoch(4),
+        state_epoch,
+        attempt: -1,
+        ..StateWrite::default()
+    }
+}
+
+/// Comes to lead the state topic as the replicas do, and reads its log.
+fn take_office(rig: &mut Rig, coordinator: &mut Coordinator) {
+    rig.with(|_, task, cx, _| {
+        assert!(coordinator.look_at(STATES, task.replicas));
+        coordinator.load(STATES, task.image, task.replicas, cx);
+    });
+}
+
+/// Files a write of this broker and lets the linger pass.
+fn file(rig: &mut Rig, coordinator: &mut Coordinator, number: u32, write: StateWrite) -> Vec<Written> {
+    rig.with(|_, task, _, now| coordinator.write(Asker::Own, key(number), write, task.image, now));
+    rig.now.mono = rig.now.mono + Nanos::from_millis(10);
+    rig.with(|_, task, cx, now| coordinator.append_due(now, task.image, task.replicas, cx));
+    coordinator.take_written()
+}
+
+fn read(rig: &mut Rig, coordinator: &Coordinator, number: u32) -> Result<Option<MirrorState>, ErrorCode> {
+    let mut found = Ok(None);
+    rig.with(|_, task, _, _| found = coordinator.read(&key(number), task.image).map(|r| r.map(|r| r.state)));
+    found
+}
+
+#[test]
+fn a_write_waits_for_company_is_committed_and_survives_in_the_log() {
+    let (mut rig, mut coordinator) = rig(&[ME]);
+    assert_eq!(read(&mut rig, &coordinator, 0), Err(ErrorCode::NotCoordinator));
+    take_office(&mut rig, &mut coordinator);
+    assert_eq!(read(&mut rig, &coordinator, 0), Ok(None), "nothing was ever written: that is certain");
+
+    let now = rig.now;
+    rig.with(|_, task, cx, _| {
+        coordinator.write(Asker::Own, key(0), write(0, MirrorState::LogAlignment, 0), task.image, now);
+        coordinator.write(Asker::Own, key(1), write(1, MirrorState::LogAlignment, 0), task.image, now);
+        coordinator.append_due(now, task.image, task.replicas, cx);
+    });
+    assert_eq!(coordinator.next_deadline(), Some(now.mono + Nanos::from_millis(10)));
+    assert!(coordinator.take_written().is_empty(), "they wait for company");
+    rig.now.mono = rig.now.mono + Nanos::from_millis(10);
+    rig.with(|_, task, cx, now| coordinator.append_due(now, task.image, task.replicas, cx));
+    let done: Vec<_> = coordinator.take_written().into_iter().map(|w| (w.write.partition.0, w.result)).collect();
+    assert_eq!(done, [(60, Ok(1)), (61, Ok(1))]);
+    let committed =
+        rig.trace.iter().filter(|t| matches!(t, Trace::MirrorStateCommitted { state_epoch: 1, .. })).count();
+    assert_eq!(committed, 2);
+
+    // Another life, or another leader: the same log.
+    let mut next = Coordinator::new(1, Nanos::from_millis(10), 20);
+    take_office(&mut rig, &mut next);
+    assert_eq!(read(&mut rig, &next, 1), Ok(Some(MirrorState::LogAlignment)));
+    let done = file(&mut rig, &mut next, 1, write(1, MirrorState::Mirroring, 1));
+    assert_eq!(done[0].result, Ok(2));
+}
+
+#[test]
+fn refusals_say_why_and_change_nothing() {
+    let (mut rig, mut coordinator) = rig(&[ME]);
+    take_office(&mut rig, &mut coordinator);
+    assert_eq!(file(&mut rig, &mut coordinator, 0, write(0, MirrorState::LogAlignment, 0))[0].result, Ok(1));
+    for (refused, error) in [
+        (
+            StateWrite { leader_epoch: LeaderEpoch(3), ..write(0, MirrorState::Mirroring, 1) },
+            ErrorCode::FencedLeaderEpoch,
+        ),
+        (write(0, MirrorState::Mirroring, 0), ErrorCode::FencedStateEpoch),
+        (write(0, MirrorState::Paused, 1), ErrorCode::InvalidClusterMirrorStates),
+    ] {
+        assert_eq!(file(&mut rig, &mut coordinator, 0, refused)[0].result, Err(error));
+    }
+    assert_eq!(read(&mut rig, &coordinator, 0), Ok(Some(MirrorState::LogAlignment)));
+}
+
+#[test]
+fn what_is_not_committed_is_not_told_and_does_not_outlive_the_leadership() {
+    let (mut rig, mut coordinator) = rig(&[ME, OTHER]);
+    take_office(&mut rig, &mut coordinator);
+    assert!(file(&mut rig, &mut coordinator, 0, write(0, MirrorState::LogAlignment, 0)).is_empty());
+    assert_eq!(read(&mut rig, &coordinator, 0), Ok(None), "the other replica does not have it");
+    // The same broker comes to lead in another epoch: whoever waits hears so, and all begins with the log.
+    let change = Record::PartitionChange {
+        partition: STATES,
+        leader: None,
+        leader_epoch: Some(LeaderEpoch(4)),
+        isr: None,
+        elr: None,
+        last_known_elr: None,
+        recovering: None,
+        replicas: None,
+    };
+    rig.metadata(&[change]);
+    take_office(&mut rig, &mut coordinator);
+    assert_eq!(coordinator.take_written()[0].result, Err(ErrorCode::NotCoordinator));
+    assert_eq!(read(&mut rig, &coordinator, 0), Err(ErrorCode::CoordinatorLoadInProgress));
+    let refused = file(&mut rig, &mut coordinator, 0, write(0, MirrorState::LogAlignment, 0));
+    assert_eq!(refused[0].result, Err(ErrorCode::CoordinatorLoadInProgress));
+}
+
+#[test]
+fn a_request_is_answered_once_with_every_entry() {
+    let (mut rig, mut coordinator) = rig(&[ME]);
+    take_office(&mut rig, &mut coordinator);
+    let entries = vec![
+        (Some(key(0)), write(0, MirrorState::LogAlignment, 0)),
+        (None, StateWrite { partition: PartitionIx(999), ..write(0, MirrorState::LogAlignment, 0) }),
+        (Some(key(1)), write(1, MirrorState::Paused, 0)),
+    ];
+    rig.with(|_, task, _, now| coordinator.request((ConnId(9), 4), entries, task.image, now));
+    assert!(coordinator.take_answers().is_empty());
+    rig.now.mono = rig.now.mono + Nanos::from_millis(10);
+    rig.with(|_, task, cx, now| coordinator.append_due(now, task.image, task.replicas, cx));
+    let answers = coordinator.take_answers();
+    let [(conn, correlation, answer)] = &answers[..] else { panic!("{answers:?}") };
+    assert_eq!((*conn, *correlation), (ConnId(9), 4));
+    let expected = [
+        (PartitionIx(60), ErrorCode::None, 1),
+        (PartitionIx(999), ErrorCode::UnknownTopicOrPartition, -1),
+        (PartitionIx(61), ErrorCode::InvalidClusterMirrorStates, -1),
+    ];
+    assert_eq!(answer.parts, expected);
+}
+
+#[test]
+fn states_die_with_their_mirror_or_topic() {
+    let (mut rig, mut coordinator) = rig(&[ME]);
+    take_office(&mut rig, &mut coordinator);
+    assert_eq!(file(&mut rig, &mut coordinator, 0, write(0, MirrorState::LogAlignment, 0))[0].result, Ok(1));
+    rig.with(|_, task, cx, now| coordinator.sweep(task.image, now, task.replicas, cx));
+    assert_eq!(read(&mut rig, &coordinator, 0), Ok(Some(MirrorState::LogAlignment)), "mirror and topic exist");
+    rig.metadata(&[Record::RemoveTopic { topic: TopicIx(6) }]);
+    rig.with(|_, task, cx, now| coordinator.sweep(task.image, now, task.replicas, cx));
+    assert_eq!(read(&mut rig, &coordinator, 0), Ok(None));
+}

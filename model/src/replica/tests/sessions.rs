@@ -135,8 +135,7 @@ fn r20_a_cached_partition_is_checked_again_after_a_bump() {
 fn a_partition_is_told_again_after_an_error_though_nothing_moved() {
     let mut rig = leader(1, &[0]);
     rig.produce(0, 1, 1, 1);
-    let first = answered(fetch(&mut rig, &request(-1, (0, 0), Some((1, 1, 1)))));
-    let id = first.session_id;
+    let id = answered(fetch(&mut rig, &request(-1, (0, 0), Some((0, 1, -1))))).session_id;
     rig.metadata(&[0], &state(0, 2, 1, &[0, 1], &[0]));
     let fenced = answered(fetch(&mut rig, &request(-1, (id, 1), None)));
     assert_eq!(fenced.parts[0].error, ErrorCode::FencedLeaderEpoch);
