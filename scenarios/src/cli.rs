@@ -159,10 +159,15 @@ pub fn main() -> ExitCode {
     match done {
         Ok(code) => ExitCode::from(code),
         Err(diagnostics) => {
-            eprintln!("{diagnostics}");
+            complain(&diagnostics);
             ExitCode::from(USAGE)
         }
     }
+}
+
+/// Says something on standard error. Nobody may be there to hear it: that is no failure of the run.
+fn complain(what: &dyn std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{what}");
 }
 
 fn overrides(args: &RunArgs) -> Result<Overrides, Diagnostics> {
@@ -205,10 +210,10 @@ fn replay(path: &Path, json: bool, out: Option<&Path>) -> Result<u8, Diagnostics
     if let Some(before) = load::record(path).ok().filter(|_| path.is_dir()) {
         let now = folder::build();
         if before.build != now && !json {
-            eprintln!(
+            complain(&format_args!(
                 "note: the run was made by commit {} ({}), this is {} ({})",
                 before.build.commit, before.build.toolchain, now.commit, now.toolchain
-            );
+            ));
         }
     }
     let repro = format!("mirrorlab replay {}", file.display());
@@ -232,6 +237,8 @@ fn execute(
         folder = folder::folder_of(out, &plan.plan.scenario, plan.seed);
         let own = if many { folder.join(slug(&label)) } else { folder.clone() };
         let file = own.join("trace.ndjson");
+        // What an earlier run left there is of another history.
+        let _ = std::fs::remove_file(&file);
         let mut record = traced(&path, &plan, trace.then(|| file.clone()))?;
         record.repro = repro.to_owned();
         if !trace && matches!(record.verdict, Verdict::Violation | Verdict::Stall) {
@@ -391,7 +398,7 @@ fn check(paths: &[PathBuf]) -> Result<u8, Diagnostics> {
             None => tell!("{}: ok", file.display()),
             Some(diagnostics) => {
                 bad += 1;
-                eprintln!("{diagnostics}");
+                complain(&diagnostics);
             }
         }
     }

@@ -77,6 +77,8 @@ const BY_HAND: u32 = SAMPLE + 2;
 const MIRRORS: u32 = SAMPLE + 16;
 /// Violations of one event that a record keeps.
 const VIOLATIONS_MAX: usize = 20;
+/// Partitions that one request creates at most.
+const CREATED_AT_ONCE: u32 = 10_000;
 /// How often a phase is looked at that waits for the world.
 const LOOK: Nanos = Nanos::from_millis(250);
 /// A sweep costs what there is: with more partitions than this, quiet points within the safety phase have none.
@@ -157,6 +159,14 @@ impl Run {
             let why = "its format is fixed, what it orders comes with the mirror life cycle";
             let name = step.action.name();
             return Err(crate::lab::BadConfig(format!("this version does not carry out the step `{name}`: {why}")));
+        }
+        // A controller takes at most so many records at once (decision 16).
+        if let Some((name, topic)) = job.plan.stage.topics.iter().find(|(_, topic)| topic.partitions > CREATED_AT_ONCE)
+        {
+            let why = format!(
+                "a controller creates at most {CREATED_AT_ONCE} partitions at once; use `count` for more topics"
+            );
+            return Err(crate::lab::BadConfig(format!("topics.{name}.partitions is {}: {why}", topic.partitions)));
         }
         let mut lab = Lab::build(&job.plan.stage, job.plan.seed, job.plan.guards())?;
         let suite = Suite::new(&lab.setup, CheckOptions::default());

@@ -65,6 +65,12 @@ impl SourceCluster {
         Ok((*node, *partition))
     }
 
+    /// How many partitions a topic was last told to have; 0 while that is not known.
+    #[must_use]
+    pub fn partition_count(&self, topic: TopicId) -> usize {
+        self.topics.get(&topic).filter(|known| !known.missing).map_or(0, |known| known.partitions.len())
+    }
+
     /// The leader epoch last heard of, or none.
     #[must_use]
     pub fn epoch(&self, topic: TopicId, number: u32) -> Option<LeaderEpoch> {

@@ -15,14 +15,17 @@ use crate::mirror::link::Link;
 use crate::mirror::manager::{ManagerTask, MirrorManager, MirrorTask, LANE_MANAGER};
 use crate::mirror::source::SourceCluster;
 use crate::ports::Cx;
+use crate::replica::channel::Purpose;
 use crate::states::{DesiredState, MirrorState};
-use crate::wire::messages::{Body, Message, MetadataRequest, MetadataResponse};
+use crate::wire::messages::{Body, CreatePartitionsRequest, Message, MetadataRequest, MetadataResponse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The name of the state topic (spec 7.1).
 pub const STATE_TOPIC: &str = "__mirror_state";
 
+/// How long the controller may take to let topics grow (spec 1.10).
+const GROWTH_WAIT: Nanos = Nanos::from_secs(3);
 /// How long to wait before a look that found nothing is repeated.
 const RELOOK: Nanos = Nanos::from_secs(1);
 /// Observations in a row before a changed cluster id counts (decision 4).
@@ -240,6 +243,7 @@ impl MirrorManager {
         }
         if self.is_mirror_coordinator(task.image, mirror) {
             self.periodic_bump(task.image, mirror, cx);
+            self.grow_topics(now, mirror, task, cx);
         }
     }
 
@@ -262,6 +266,29 @@ impl MirrorManager {
         let at = state_partition(&entry.name, topic.partitions.len() as u32);
         let partition = topic.partitions.get(at as usize).and_then(|ix| image.partition(*ix));
         partition.is_some_and(|p| p.state.leader == self.me)
+    }
+
+    /// Topics that grew at the source grow here (spec 1.10), those that are wanted STOPPED excepted (decision 5). The answer is
+    /// not waited for: what was not done is asked for again at the next look.
+    fn grow_topics(&mut self, now: Now, mirror: MirrorIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+        let Some(source) = self.sources.get(&mirror) else { return };
+        let mut grown = Vec::new();
+        for (name, id) in &source.wanted {
+            let Some(topic) = task.image.topic_by_name(name) else { continue };
+            let wanted = task.image.mirror_of(topic);
+            let copied = matches!(wanted, Some((m, DesiredState::Mirroring | DesiredState::Paused)) if m == mirror);
+            let here = task.image.topic(topic).filter(|t| t.id == *id && copied).map(|t| t.partitions.len());
+            let there = source.cluster.partition_count(*id);
+            if here.is_some_and(|here| here < there) {
+                grown.push((name.clone(), there as u32));
+            }
+        }
+        if !grown.is_empty() {
+            self.requests += 1;
+            let purpose = Purpose::Mirror(self.requests);
+            let body = CreatePartitionsRequest { topics: grown };
+            task.controller.send(body.into(), purpose, Some(now.mono + GROWTH_WAIT), now, cx);
+        }
     }
 
     /// Raises every leader epoch that the source came close to, whoever leads the partition here (spec 3.3; K10: only what

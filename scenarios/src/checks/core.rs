@@ -289,7 +289,10 @@ fn on_mirror<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, trace: &Trace) {
             });
             s31_origin::mirrored(cx, source, next, source_hw, truth);
             let g = ghost.clusters[own].partition(partition);
-            s31_origin::asked(cx, g.more(), source_epoch);
+            // A leader that was deposed meanwhile knows less, and is S10's and S33's business.
+            if g.more().fetcher_of == node {
+                s31_origin::asked(cx, g.more(), source_epoch);
+            }
             s33_fence_at_stop::mirrored(cx, g, source);
             s30_mirror_equality::mirrored(cx, source, source_partition, base, next);
             let from = cluster.map(|c| (c, source_partition));

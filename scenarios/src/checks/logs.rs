@@ -114,12 +114,21 @@ pub fn same_storage<L: LogSight>(a: L, b: L) -> bool {
     }
 }
 
+/// Where a comparison from an offset on begins: a log start may lie inside a batch, which both logs hold whole then.
+fn whole<L: LogSight>(a: L, b: L, from: Offset) -> Offset {
+    match (batch_base(a, locate(a, from)), batch_base(b, locate(b, from))) {
+        (Some(x), Some(y)) if x == y => x.min(from),
+        _ => from,
+    }
+}
+
 /// Whether `b` holds on `from..to` exactly the batches that `a` holds there. Cheap where storage is shared; else two
 /// subtractions. Differing borders at the edges count as different.
 pub fn equal<L: LogSight>(a: L, b: L, from: Offset, to: Offset) -> bool {
     if to <= from || (same_storage(a, b) && a.end() >= to && b.end() >= to) {
         return true;
     }
+    let from = whole(a, b, from);
     a.end() >= to
         && b.end() >= to
         && range_sum(a, from, to).is_some()
@@ -133,6 +142,7 @@ pub fn first_difference<L: LogSight>(a: L, b: L, from: Offset) -> Offset {
     if end <= from || (same_storage(a, b)) {
         return end.max(from);
     }
+    let from = whole(a, b, from);
     if range_sum(a, from, end).is_some() && range_sum(a, from, end) == range_sum(b, from, end) {
         return end;
     }

@@ -15,8 +15,9 @@ use mirrorlab_model::trace::Origin;
 pub(super) fn appended<S: Sight>(cx: &mut Cx<'_, S>, m: Member, origin: Origin, base: Offset, next: Offset) {
     let fits = match origin {
         Origin::Client | Origin::Coordinator => base == m.end,
-        // A copied log has the gaps of its original.
-        Origin::Replication | Origin::Mirror => base >= m.end,
+        // A copied log has the gaps of its original. One that begins at a log start which lies inside a batch begins with that
+        // whole batch (KAFKA-6975).
+        Origin::Replication | Origin::Mirror => base >= m.end || (m.end == m.start && next > m.end),
     };
     if (!fits || next <= base) && m.known() {
         cx.broken("S1", format_args!("a batch that continues the log at {}", m.end), format_args!("{base}..{next}"));

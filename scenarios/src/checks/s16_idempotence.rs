@@ -58,10 +58,14 @@ pub(super) struct Walk {
 
 impl Walk {
     /// What the leader's log got since the last walk.
-    pub(super) fn of(g: &mut PartitionGhost, log_end: Offset) -> Self {
+    pub(super) fn of(g: &mut PartitionGhost, start: Offset, log_end: Offset) -> Self {
         let to = g.true_hw.min(log_end);
         let more = g.more();
-        Self { sequences: std::mem::take(&mut more.sequences), from: more.walked, to, wrong: None }
+        let mut sequences = std::mem::take(&mut more.sequences);
+        if more.walked < start {
+            sequences.clear(); // what lay between was removed before anybody looked
+        }
+        Self { sequences, from: more.walked, to, wrong: None }
     }
 
     /// The next batch.
@@ -113,7 +117,7 @@ impl Walk {
 pub(super) fn sequences<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost) {
     let leader = slot_of(g.leader);
     let Some(replica) = cx.replica(leader) else { return };
-    let mut walk = Walk::of(g, replica.log.end());
+    let mut walk = Walk::of(g, replica.log.start(), replica.log.end());
     logs::for_each(replica.log, walk.from.max(replica.log.start()), walk.to, |batch| {
         walk.see(batch);
         walk.wrong.is_none()

@@ -15,7 +15,7 @@ pub(super) fn leader<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost) {
     let log = replica.log;
     let walked = g.more.as_ref().map_or(Offset::ZERO, |m| m.walked).max(log.start());
     let mut bytes = s01_valid_log::Bytes::from(walked);
-    let mut sequences = s16_idempotence::Walk::of(g, log.end());
+    let mut sequences = s16_idempotence::Walk::of(g, log.start(), log.end());
     let mut fold = (!replica.offline && s17_producer_table::Fold::fits(log)).then(s17_producer_table::Fold::new);
     let from = if fold.is_some() { log.start() } else { walked };
     logs::for_each(log, from, log.end(), |batch| {
