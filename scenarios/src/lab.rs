@@ -318,6 +318,37 @@ impl Lab {
     }
 }
 
+/// Records that all producers of a run may offer, and their bytes: more is a slip of the pen, and no machine holds it.
+const RECORDS_MAX: u128 = 1_000_000_000;
+const BYTES_MAX: u128 = 1_000_000_000_000;
+
+/// Refuses a load that no run gets through.
+///
+/// # Errors
+/// Which producer, and what it offers.
+pub fn check_load(stage: &Stage) -> Result<(), BadConfig> {
+    let (mut records, mut bytes) = (0_u128, 0_u128);
+    for (name, plan) in &stage.producers {
+        let end = plan.stop.unwrap_or(stage.phases.safety).nanos().0;
+        let lasts = u128::from(end.saturating_sub(plan.start.nanos().0));
+        let partitions = topics_of(stage, &plan.topics, &plan.on).len() as u128
+            * stage.topics.values().map(|t| u128::from(t.partitions)).max().unwrap_or(1);
+        let each = match (plan.rate, plan.every) {
+            (Some(rate), _) => u128::from(rate.count) * lasts / u128::from(rate.per.nanos().0.max(1)),
+            (None, Some(every)) => partitions * lasts / u128::from(every.nanos().0.max(1)),
+            (None, None) => 0,
+        };
+        let each = plan.records.map_or(each, |most| each.min(u128::from(most)));
+        records += each * u128::from(plan.count);
+        bytes += each * u128::from(plan.count) * u128::from(plan.record.0);
+        if records > RECORDS_MAX || bytes > BYTES_MAX {
+            let limits = format!("a run offers at most {RECORDS_MAX} records and {BYTES_MAX} bytes");
+            return Err(BadConfig(format!("producers.{name}: with it {records} records of {bytes} bytes: {limits}")));
+        }
+    }
+    Ok(())
+}
+
 fn numbered(name: &str, n: u32, count: u32) -> String {
     if count == 1 {
         name.to_owned()

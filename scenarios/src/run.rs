@@ -156,10 +156,14 @@ impl Run {
     /// A config entry that the model does not take.
     pub fn new(job: Job) -> Result<Self, crate::lab::BadConfig> {
         if let Some(step) = job.plan.stage.timeline.iter().find(|step| !step.action.is_carried_out()) {
-            let why = "its format is fixed, what it orders comes with the mirror life cycle";
+            let why = match step.action {
+                Action::Produce { .. } => "records of a size of their own, or more than 10,000,000 of them at once",
+                _ => "its format is fixed, what it orders comes with the mirror life cycle",
+            };
             let name = step.action.name();
             return Err(crate::lab::BadConfig(format!("this version does not carry out the step `{name}`: {why}")));
         }
+        crate::lab::check_load(&job.plan.stage)?;
         // A controller takes at most so many records at once (decision 16).
         if let Some((name, topic)) = job.plan.stage.topics.iter().find(|(_, topic)| topic.partitions > CREATED_AT_ONCE)
         {

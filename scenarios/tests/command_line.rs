@@ -186,3 +186,16 @@ fn a_step_that_never_strikes_is_unmet() {
         assert!(told.contains(why), "{told}");
     }
 }
+
+#[test]
+fn a_load_that_no_machine_holds_is_refused() {
+    for load in
+        ["every = \"1 ns\"", "rate = \"1000000000000/s\"", "rate = \"1000/s\"\nrecord = \"16 MiB\"\ncount = 10000"]
+    {
+        let file = format!("{TWO}[producers.shop]\non = \"east\"\ntopic = \"orders\"\n{load}\n");
+        let told = refused(file.as_bytes());
+        assert!(told.contains("a run offers at most"), "{load}: {told}");
+    }
+    let told = refused(format!("{TWO}[topics.wide]\non = \"east\"\npartitions = 20000\nrf = 1\n").as_bytes());
+    assert!(told.contains("at most 10000 partitions at once"), "{told}");
+}

@@ -559,6 +559,7 @@ impl Action {
                 | Self::RecoverMirror { .. }
                 | Self::DeleteMirror { .. }
                 | Self::Produce { record: Some(_), .. }
+                | Self::Produce { records: 10_000_001.., .. }
         )
     }
 
