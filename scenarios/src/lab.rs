@@ -1,6 +1,7 @@
 //! Makes a world from a plan: sites and links, clusters, the operators' clients; and, when the clusters stand, the producers
 //! and consumers.
 
+use crate::format::action::Action;
 use crate::format::types::{Acks, Isolation, Producer as ProducerPlan, Reset, Stage};
 use crate::setup::{ClientSetup, ClusterSetup, MirrorSetup, Setup};
 use crate::units::Chance;
@@ -322,11 +323,36 @@ impl Lab {
 const RECORDS_MAX: u128 = 1_000_000_000;
 const BYTES_MAX: u128 = 1_000_000_000_000;
 
+/// Partitions that one request creates at most: a controller takes at most so many records at once (decision 16).
+const CREATED_AT_ONCE: u32 = 10_000;
+
+/// Refuses what is well written and beyond every run: steps that are not carried out, topics that no controller creates at
+/// once, loads that no machine holds.
+///
+/// # Errors
+/// Which, and why.
+pub fn check_reach(stage: &Stage) -> Result<(), BadConfig> {
+    if let Some(step) = stage.timeline.iter().find(|step| !step.action.is_carried_out()) {
+        let why = match step.action {
+            Action::Produce { .. } => "records of a size of their own, or more than 10,000,000 of them at once",
+            _ => "its format is fixed, what it orders comes with the mirror life cycle",
+        };
+        let name = step.action.name();
+        return Err(BadConfig(format!("this version does not carry out the step `{name}`: {why}")));
+    }
+    if let Some((name, topic)) = stage.topics.iter().find(|(_, topic)| topic.partitions > CREATED_AT_ONCE) {
+        let why =
+            format!("a controller creates at most {CREATED_AT_ONCE} partitions at once; use `count` for more topics");
+        return Err(BadConfig(format!("topics.{name}.partitions is {}: {why}", topic.partitions)));
+    }
+    check_load(stage)
+}
+
 /// Refuses a load that no run gets through.
 ///
 /// # Errors
 /// Which producer, and what it offers.
-pub fn check_load(stage: &Stage) -> Result<(), BadConfig> {
+fn check_load(stage: &Stage) -> Result<(), BadConfig> {
     let (mut records, mut bytes) = (0_u128, 0_u128);
     for (name, plan) in &stage.producers {
         let end = plan.stop.unwrap_or(stage.phases.safety).nanos().0;

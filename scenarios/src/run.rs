@@ -77,8 +77,6 @@ const BY_HAND: u32 = SAMPLE + 2;
 const MIRRORS: u32 = SAMPLE + 16;
 /// Violations of one event that a record keeps.
 const VIOLATIONS_MAX: usize = 20;
-/// Partitions that one request creates at most.
-const CREATED_AT_ONCE: u32 = 10_000;
 /// How often a phase is looked at that waits for the world.
 const LOOK: Nanos = Nanos::from_millis(250);
 /// A sweep costs what there is: with more partitions than this, quiet points within the safety phase have none.
@@ -155,23 +153,7 @@ impl Run {
     /// # Errors
     /// A config entry that the model does not take.
     pub fn new(job: Job) -> Result<Self, crate::lab::BadConfig> {
-        if let Some(step) = job.plan.stage.timeline.iter().find(|step| !step.action.is_carried_out()) {
-            let why = match step.action {
-                Action::Produce { .. } => "records of a size of their own, or more than 10,000,000 of them at once",
-                _ => "its format is fixed, what it orders comes with the mirror life cycle",
-            };
-            let name = step.action.name();
-            return Err(crate::lab::BadConfig(format!("this version does not carry out the step `{name}`: {why}")));
-        }
-        crate::lab::check_load(&job.plan.stage)?;
-        // A controller takes at most so many records at once (decision 16).
-        if let Some((name, topic)) = job.plan.stage.topics.iter().find(|(_, topic)| topic.partitions > CREATED_AT_ONCE)
-        {
-            let why = format!(
-                "a controller creates at most {CREATED_AT_ONCE} partitions at once; use `count` for more topics"
-            );
-            return Err(crate::lab::BadConfig(format!("topics.{name}.partitions is {}: {why}", topic.partitions)));
-        }
+        crate::lab::check_reach(&job.plan.stage)?;
         let mut lab = Lab::build(&job.plan.stage, job.plan.seed, job.plan.guards())?;
         let suite = Suite::new(&lab.setup, CheckOptions::default());
         let phases = job.plan.stage.phases;
@@ -507,13 +489,9 @@ impl Run {
 
     /// Ends what a step struck. One that did not strike stays what it is: it was not carried out, and the run tells so.
     fn end_step(&mut self, n: u32) {
-        if !matches!(self.stands[n as usize], Stand::Struck { .. }) {
-            return;
-        }
-        let Stand::Struck { undo: ends, band, .. } = std::mem::replace(&mut self.stands[n as usize], Stand::Over)
-        else {
-            return;
-        };
+        let Stand::Struck { undo: ends, band, .. } = &mut self.stands[n as usize] else { return };
+        let (ends, band) = (std::mem::take(ends), *band);
+        self.stands[n as usize] = Stand::Over;
         for end in &ends {
             undo(&mut self.lab, end);
         }

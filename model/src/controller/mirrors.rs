@@ -2,6 +2,7 @@
 
 use crate::controller::plan::Plan;
 use crate::controller::topics::{is_legal_name, verdict, Creation, Refusal};
+use crate::coordinator::routing::STATE_TOPIC;
 use crate::guards::controller as guard;
 use crate::ids::{LeaderEpoch, MetadataOffset, MirrorIx, PartitionIx, TopicId, TopicIx};
 use crate::metadata::configs::MirrorConfig;
@@ -15,9 +16,6 @@ use crate::wire::messages::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// The topic that holds the states of mirrored partitions.
-pub const MIRROR_STATE_TOPIC: &str = "__mirror_state";
 
 // ----------------------------------------------------------------------------------------------------------------- create
 
@@ -57,7 +55,7 @@ fn plan_mirror(plan: &mut Plan<'_>, request: &CreateClusterMirrorRequest) -> Res
         let resource = ConfigResource::ClusterMirror(name.clone());
         plan.push(Record::Config { resource, key: newest, value: Some(value.clone()) });
     }
-    if plan.image().topic_by_name(MIRROR_STATE_TOPIC).is_none() {
+    if plan.image().topic_by_name(STATE_TOPIC).is_none() {
         let topic = state_topic(plan);
         Creation::new(plan).create(plan, &topic)?;
     }
@@ -69,7 +67,7 @@ fn state_topic(plan: &Plan<'_>) -> NewTopic {
     let broker = plan.image().broker_config(crate::ids::BrokerId::NONE, &plan.config.broker);
     let configs = [("cleanup.policy", "compact"), ("compression.type", "producer"), ("retention.ms", "-1")];
     NewTopic {
-        name: MIRROR_STATE_TOPIC.into(),
+        name: STATE_TOPIC.into(),
         partitions: broker.mirror_state_topic_num_partitions,
         replication_factor: i16::try_from(broker.mirror_state_topic_replication_factor).unwrap_or(i16::MAX),
         configs: configs.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),

@@ -4,6 +4,9 @@
 
 use crate::ids::TopicId;
 
+/// The topic that holds the states of mirrored partitions (spec 7.1).
+pub const STATE_TOPIC: &str = "__mirror_state";
+
 /// Java's `String.hashCode` over UTF-16 units.
 #[must_use]
 pub fn java_hash(text: &str) -> i32 {

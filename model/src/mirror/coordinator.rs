@@ -5,6 +5,7 @@
 //! rolls back what is not. Reads answer from what is committed.
 
 use crate::coordinator::engine::{Engine, Machine};
+use crate::coordinator::routing::STATE_TOPIC;
 use crate::guards::mirror as guard;
 use crate::ids::{ConnId, LeaderEpoch, Nanos, Now, Offset, PartitionIx, TopicIx};
 use crate::metadata::image::MetadataImage;
@@ -19,9 +20,6 @@ use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{StateWrite, WriteMirrorStatesResponse};
 use bytes::Bytes;
 use std::collections::BTreeMap;
-
-/// The topic that holds the states of mirrored partitions.
-pub const STATE_TOPIC: &str = "__mirror_state";
 
 /// Who asked for a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 use super::*;
+use crate::coordinator::routing::STATE_TOPIC;
 use crate::ids::{LeaderEpoch, PartitionEpoch, TopicId, TopicIx};
 use crate::metadata::records::{PartitionState, Record};
-use crate::mirror::coordinator::STATE_TOPIC;
 use crate::mirror::testing::{Rig, ME};
 use crate::states::MirrorState;
 

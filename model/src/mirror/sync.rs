@@ -4,7 +4,7 @@
 //! each refresh interval. Only the mirror-level coordinator (the leader of the `__mirror_state` partition that the mirror's
 //! name hashes to) also raises epochs that came close (the periodic bump of spec 3.3).
 
-use crate::coordinator::routing::state_partition;
+use crate::coordinator::routing::{state_partition, STATE_TOPIC};
 use crate::guards::mirror as guard;
 use crate::ids::{ConnId, MirrorIx, Nanos, NodeId, Now, PartitionIx, TopicId};
 use crate::metadata::configs::MirrorConfig;
@@ -20,9 +20,6 @@ use crate::states::{DesiredState, MirrorState};
 use crate::wire::messages::{Body, CreatePartitionsRequest, Message, MetadataRequest, MetadataResponse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// The name of the state topic (spec 7.1).
-pub const STATE_TOPIC: &str = "__mirror_state";
 
 /// How long the controller may take to let topics grow (spec 1.10).
 const GROWTH_WAIT: Nanos = Nanos::from_secs(3);

@@ -7,39 +7,28 @@ use super::roster::slot_of;
 use super::sight::{LogSight, Sight};
 use super::{s01_valid_log, s16_idempotence, s17_producer_table};
 use mirrorlab_model::ids::Offset;
+use mirrorlab_model::record::BatchView;
 
 /// Walks the log of a partition's leader: S1 and S16 see what was not walked before, S17 sees all.
 pub(super) fn leader<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost) {
     let slot = slot_of(g.leader);
     let Some(replica) = cx.replica(slot) else { return };
-    let log = replica.log;
-    let walked = g.more.as_ref().map_or(Offset::ZERO, |m| m.walked).max(log.start());
-    let mut bytes = s01_valid_log::Bytes::from(walked);
-    let mut sequences = s16_idempotence::Walk::of(g, log.start(), log.end());
-    let mut fold = (!replica.offline && s17_producer_table::Fold::fits(log)).then(s17_producer_table::Fold::new);
-    let from = if fold.is_some() { log.start() } else { walked };
-    logs::for_each(log, from, log.end(), |batch| {
-        if let Some(fold) = &mut fold {
-            fold.see(batch);
-        }
-        if batch.last_offset() >= walked {
-            bytes.see(batch);
-            sequences.see(batch);
-        }
-        true
-    });
-    bytes.finish(cx, slot, log.end());
+    let walked = g.more.as_ref().map_or(Offset::ZERO, |m| m.walked);
+    let mut sequences = s16_idempotence::Walk::of(g, replica.log.start(), replica.log.end());
+    walk(cx, slot, walked, |batch| sequences.see(batch));
     sequences.finish(cx, g, slot);
-    if let Some(fold) = fold {
-        fold.finish(cx, slot, log);
-    }
 }
 
 /// Walks a log that was just loaded: its bytes from `start` on, and its producers.
 pub(super) fn recovered<S: Sight>(cx: &mut Cx<'_, S>, slot: u16, start: Offset) {
+    walk(cx, slot, start, |_| {});
+}
+
+/// S1 sees what ends at or above `from`, as does `each`; S17 sees all.
+fn walk<S: Sight>(cx: &mut Cx<'_, S>, slot: u16, from: Offset, mut each: impl FnMut(&BatchView<'_>)) {
     let Some(replica) = cx.replica(slot) else { return };
     let log = replica.log;
-    let from = start.max(log.start());
+    let from = from.max(log.start());
     let mut bytes = s01_valid_log::Bytes::from(from);
     let mut fold = (!replica.offline && s17_producer_table::Fold::fits(log)).then(s17_producer_table::Fold::new);
     logs::for_each(log, if fold.is_some() { log.start() } else { from }, log.end(), |batch| {
@@ -48,6 +37,7 @@ pub(super) fn recovered<S: Sight>(cx: &mut Cx<'_, S>, slot: u16, start: Offset) 
         }
         if batch.last_offset() >= from {
             bytes.see(batch);
+            each(batch);
         }
         true
     });
