@@ -172,6 +172,8 @@ pub enum FailCause {
     BumpRefused,
     /// The replicas did not reach the leader in time after a cut.
     ReplicasBehind,
+    /// A step of a stop was not committed in time.
+    StopTimedOut,
 }
 
 impl FailCause {
@@ -190,6 +192,7 @@ impl FailCause {
             Self::BumpTimedOut => "The leader epoch was not raised in time",
             Self::BumpRefused => "The controller refused to raise the leader epoch",
             Self::ReplicasBehind => "The replicas did not reach the leader in time after a cut",
+            Self::StopTimedOut => "A step of the stop was not committed in time",
         }
     }
     /// Whether time may heal it.

@@ -2,21 +2,25 @@
 //! next (spec 2). Here stand what it keeps and its door; what it does is in the files beside it.
 //!
 //! It is called at three places. *Metadata*: after the replicas applied a delta, every partition in it is looked at again.
-//! *Fetchers*: a fetcher's outcomes change states. *Time*: retries and waits. Until the persisted coordinator exists, a new
-//! leader starts from UNKNOWN, aligns (only the fetcher's own epoch check cuts) and mirrors.
+//! *Fetchers*: a fetcher's outcomes change states. *Time*: retries and waits. Every state is committed by the partition's
+//! coordinator before it is acted on; a new leader begins with what is committed.
 
 use crate::guards::mirror as guard;
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, MirrorIx, Nanos, Now, Offset, PartitionIx, TopicId, TopicIx};
 use crate::metadata::configs::BrokerConfig;
 use crate::metadata::image::MetadataImage;
+use crate::mirror::coordinator::Coordinator;
 use crate::mirror::fetcher::{FailCause, Fetcher, FetcherKey, Outcome, Task};
+use crate::mirror::persist::Change;
 use crate::mirror::retry::RetryPolicy;
+use crate::mirror::state_client::{PeerTask, StateClient};
+use crate::mirror::stop::StopStep;
 use crate::mirror::sync::{Source, SourceTask};
 use crate::ports::{Cx, Input, Lane, Timer};
 use crate::replica::channel::ControllerChannel;
 use crate::replica::chunked::Chunked;
 use crate::replica::Replicas;
-use crate::states::{DesiredState, MirrorState};
+use crate::states::{DesiredState, MirrorState, StateRecord};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::Body;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -63,7 +67,9 @@ pub struct Part {
     pub number: u32,
     /// Its mirror.
     pub mirror: MirrorIx,
-    /// What it does.
+    /// What is committed of it in `__mirror_state`; `None` until its coordinator told.
+    pub record: Option<StateRecord>,
+    /// What it does: its committed state.
     pub state: MirrorState,
     /// What it did before FAILED.
     pub previous: MirrorState,
@@ -85,6 +91,14 @@ pub struct Part {
     pub(super) wait_until: Option<Nanos>,
     /// Its next retry.
     pub(super) retry_at: Option<Nanos>,
+    /// The state that is to be committed next.
+    pub(super) change: Option<Change>,
+    /// The state whose write is under way.
+    pub(super) writing: Option<MirrorState>,
+    /// When the coordinator is asked again.
+    pub(super) ask_at: Option<Nanos>,
+    /// How far a stop has come.
+    pub(super) stop: StopStep,
     /// The source contradicts the log from here.
     pub diverged_at: Option<Offset>,
     /// Records lost to the source's retention before they were copied (decision 40).
@@ -113,6 +127,15 @@ pub struct MirrorManager {
     pub(super) outcomes: Vec<Outcome>,
     pub(super) draws: u64,
     timer_at: Option<Nanos>,
+    /// The partitions of `__mirror_state` that this broker leads.
+    pub coordinator: Coordinator,
+    pub(super) states: StateClient,
+    /// Partitions whose coordinator is asked again, by when.
+    pub(super) asks: BTreeSet<(Nanos, PartitionIx)>,
+    /// Answers for other brokers.
+    pub(super) answers: Vec<(ConnId, u32, Body)>,
+    /// Stops that wait for a watermark.
+    pub(super) stopping: BTreeSet<PartitionIx>,
 }
 
 /// What the broker's configuration says of mirroring (spec 9.1).
@@ -124,6 +147,12 @@ pub struct Settings {
     pub refresh: Nanos,
     /// `mirror.failed.retry.*`.
     pub retry: RetryPolicy,
+    /// `mirror.state.topic.num.partitions`.
+    pub state_partitions: u32,
+    /// `mirror.coordinator.append.linger.ms`.
+    pub linger: Nanos,
+    /// `mirror.coordinator.write.timeout.ms`.
+    pub write_timeout: Nanos,
 }
 
 impl Settings {
@@ -138,6 +167,9 @@ impl Settings {
                 max: Nanos::from_millis(config.mirror_failed_retry_max_backoff_ms),
                 max_attempts: i16::try_from(config.mirror_failed_retry_max_attempts).unwrap_or(i16::MAX),
             },
+            state_partitions: config.mirror_state_topic_num_partitions,
+            linger: Nanos::from_millis(config.mirror_coordinator_append_linger_ms),
+            write_timeout: Nanos::from_millis(config.mirror_coordinator_write_timeout_ms),
         }
     }
 }
@@ -154,11 +186,50 @@ enum Owner {
 pub(super) enum ManagerTask {
     /// Something arrived from a source's metadata connection.
     Source(MirrorIx, SourceTask),
+    /// Something arrived from another broker that coordinates.
+    Peer(ConnId, PeerTask),
+    /// A partition of `__mirror_state` is to be read.
+    Load(PartitionIx),
     /// The timer is due.
     Tick,
 }
 
 impl Part {
+    /// A partition that this broker came to lead; nothing is known of its state yet.
+    pub(super) fn new(
+        partition: PartitionIx,
+        topic: TopicIx,
+        topic_id: TopicId,
+        number: u32,
+        mirror: MirrorIx,
+        leader_epoch: LeaderEpoch,
+    ) -> Self {
+        Self {
+            partition,
+            topic,
+            topic_id,
+            number,
+            mirror,
+            record: None,
+            state: MirrorState::Unknown,
+            previous: MirrorState::Unknown,
+            attempt: 0,
+            cause: None,
+            leader_epoch,
+            place: None,
+            source_hw: Offset::UNKNOWN,
+            answered_at: Nanos::ZERO,
+            bump_min: None,
+            wait_until: None,
+            retry_at: None,
+            change: None,
+            writing: None,
+            ask_at: None,
+            stop: StopStep::default(),
+            diverged_at: None,
+            gaps: Vec::new(),
+        }
+    }
     /// FAILED: when it is tried again, by this broker's monotonic clock.
     #[must_use]
     pub fn retry_at(&self) -> Option<Nanos> {
@@ -174,9 +245,11 @@ impl MirrorManager {
     /// A manager without partitions.
     #[must_use]
     pub fn new(me: BrokerId, config: &BrokerConfig) -> Self {
+        let settings = Settings::of(config);
+        let attempts_max = settings.retry.max_attempts;
         Self {
             me,
-            settings: Settings::of(config),
+            settings,
             index: Vec::new(),
             parts: Chunked::new(),
             free: Vec::new(),
@@ -192,6 +265,11 @@ impl MirrorManager {
             outcomes: Vec::new(),
             draws: 0,
             timer_at: None,
+            coordinator: Coordinator::new(settings.state_partitions, settings.linger, attempts_max),
+            states: StateClient::new(me, settings.write_timeout),
+            asks: BTreeSet::new(),
+            answers: Vec::new(),
+            stopping: BTreeSet::new(),
         }
     }
 
@@ -255,15 +333,25 @@ impl MirrorManager {
         (hw >= Offset::ZERO).then_some((hw, at))
     }
 
-    /// Whether clients may write. Reads the membership in the image it is handed, never one remembered from an election (M23).
+    /// Whether clients may write. Reads the membership in the image it is handed, never one remembered from an election (M23),
+    /// and the last committed state (decision 9): a topic that is to be stopped is writable where STOPPED is committed, and
+    /// where nothing is known yet that is what the client hears.
     #[must_use]
     pub fn gate(&self, partition: PartitionIx, image: &MetadataImage, cx: &mut Cx<'_>) -> Gate {
         let topic = image.partition(partition).map(|p| p.topic);
-        let read_only = !matches!(topic.and_then(|t| image.mirror_of(t)), None | Some((_, DesiredState::Stopped)));
-        if cx.guards.admits(guard::MirrorTopicReadOnly, !read_only) {
+        let gate = match topic.and_then(|t| image.mirror_of(t)) {
+            None => Gate::Open,
+            Some((_, DesiredState::Stopped)) => match self.part(partition).and_then(|part| part.record.as_ref()) {
+                Some(record) if record.state == MirrorState::Stopped => Gate::Open,
+                Some(_) => Gate::ReadOnly,
+                None => Gate::Retry(ErrorCode::CoordinatorLoadInProgress),
+            },
+            Some(_) => Gate::ReadOnly,
+        };
+        if cx.guards.admits(guard::MirrorTopicReadOnly, gate != Gate::ReadOnly) && gate == Gate::ReadOnly {
             Gate::Open
         } else {
-            Gate::ReadOnly
+            gate
         }
     }
 
@@ -295,6 +383,16 @@ impl MirrorManager {
             }
             Input::Flushed { .. } => return,
         };
+        if self.states.owns(conn) {
+            let task = match task {
+                Task::Opened => PeerTask::Opened,
+                Task::Closed => PeerTask::Closed,
+                Task::Answer(message) => PeerTask::Answer(message),
+                Task::Kick => return,
+            };
+            self.tasks.push_back(ManagerTask::Peer(conn, task));
+            return cx.wake(LANE_MANAGER);
+        }
         let Some(owner) = self.conns.get(&conn).copied() else { return };
         if task == Task::Closed {
             self.conns.remove(&conn);
@@ -320,6 +418,11 @@ impl MirrorManager {
             match self.tasks.pop_front() {
                 Some(ManagerTask::Tick) => self.tick(now, task, cx),
                 Some(ManagerTask::Source(mirror, arrived)) => self.run_source(now, mirror, arrived, task, cx),
+                Some(ManagerTask::Peer(conn, arrived)) => self.states.arrived(conn, arrived),
+                Some(ManagerTask::Load(partition)) => {
+                    self.coordinator.load(partition, task.image, task.replicas, cx);
+                    self.coordinator.sweep(task.image, now, task.replicas, cx);
+                }
                 None => {}
             }
         } else {
@@ -339,42 +442,58 @@ impl MirrorManager {
                 Some(MirrorState::EpochFencing) => {
                     self.fail(now, partition, FailCause::BumpTimedOut, task, cx);
                 }
-                Some(MirrorState::UleRecovery) => {
+                Some(MirrorState::UleRecovery | MirrorState::LogAlignment) => {
                     self.fail(now, partition, FailCause::ReplicasBehind, task, cx);
                 }
+                Some(MirrorState::Stopping) => self.fail(now, partition, FailCause::StopTimedOut, task, cx),
                 _ => {}
             }
         }
+        self.coordinator.append_due(now, task.image, task.replicas, cx);
+        self.ask_due(now, task, cx);
         self.sync_sources(now, task, cx);
     }
 
     /// At the end of every task of the broker: barriers that were reached, bumps that were asked for.
     pub fn after(&mut self, now: Now, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         for partition in task.replicas.take_converged() {
-            if self.part(partition).is_some_and(|p| p.state == MirrorState::UleRecovery) {
+            if matches!(
+                self.part(partition).map(|p| p.state),
+                Some(MirrorState::UleRecovery | MirrorState::LogAlignment)
+            ) {
                 self.enter(now, partition, MirrorState::Mirroring, task, cx);
-                self.arm(cx);
             }
         }
+        for partition in task.replicas.take_watermark_news() {
+            self.coordinator.commit(partition, task.image, task.replicas, cx);
+            if self.stopping.contains(&partition) {
+                self.go_on_stopping(now, partition, task, cx);
+            }
+        }
+        self.states.go_on(now, cx);
+        self.take_state_answers(now, task, cx);
         self.send_bumps(now, task, cx);
+        self.arm(cx);
     }
 
     /// A request of a kind that this room answers: true if it was taken.
     pub fn on_request(
         &mut self,
-        _now: Now,
-        _conn: ConnId,
-        _correlation: u32,
-        _body: &Body,
-        _task: &mut MirrorTask<'_>,
-        _cx: &mut Cx<'_>,
+        now: Now,
+        conn: ConnId,
+        correlation: u32,
+        body: &Body,
+        task: &mut MirrorTask<'_>,
+        cx: &mut Cx<'_>,
     ) -> bool {
-        false
-    }
-
-    /// Answers for requests that were taken: none before the mirror state coordinator.
-    pub fn take_answers(&mut self) -> Vec<(ConnId, u32, Body)> {
-        Vec::new()
+        match body {
+            Body::ReadMirrorStatesRequest(request) => self.on_read_states((conn, correlation), request, task),
+            Body::WriteMirrorStatesRequest(request) => {
+                self.on_write_states((conn, correlation), request, now, task, cx);
+            }
+            _ => return false,
+        }
+        true
     }
 
     pub(super) fn own_source(&mut self, conn: ConnId, mirror: MirrorIx) {
@@ -393,7 +512,9 @@ impl MirrorManager {
     pub(super) fn arm(&mut self, cx: &mut Cx<'_>) {
         let sources = self.sources.values().map(Source::next_deadline).min();
         let waits = self.waits.first().map(|(at, _)| *at);
-        let Some(at) = [sources, waits].into_iter().flatten().min() else { return };
+        let asks = self.asks.first().map(|(at, _)| *at);
+        let coordinators = [self.coordinator.next_deadline(), self.states.next_deadline()];
+        let Some(at) = [sources, waits, asks].into_iter().chain(coordinators).flatten().min() else { return };
         if self.timer_at.is_none_or(|armed| at < armed) {
             self.timer_at = Some(at);
             cx.set_timer(TIMER_MANAGER, at);

@@ -1,13 +1,15 @@
 //! Which partitions this broker mirrors: what metadata says of them, taken over partition by partition (spec 1.1, 2.3).
 
 use crate::guards::mirror as guard;
-use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx, TopicIx};
+use crate::ids::{LeaderEpoch, Now, PartitionIx, TopicIx};
 use crate::metadata::delta::MetadataDelta;
 use crate::metadata::image::MetadataImage;
+use crate::mirror::coordinator::Coordinator;
 use crate::mirror::manager::{ManagerTask, MirrorManager, MirrorTask, Part, LANE_MANAGER};
+use crate::mirror::stop::StopStep;
 use crate::mirror::sync::Source;
 use crate::ports::Cx;
-use crate::states::{DesiredState, MirrorState};
+use crate::states::MirrorState;
 
 /// No part.
 const NONE: u32 = u32::MAX;
@@ -23,8 +25,25 @@ impl MirrorManager {
         for topic in delta.mirror_topics.iter() {
             self.note_membership(now, task.image, *topic, cx);
         }
+        let mut homes = false;
         for partition in delta.partitions.iter() {
+            let entry = task.image.partition(*partition);
+            if entry.is_some_and(|entry| Coordinator::is_state_topic(entry.topic, task.image)) {
+                homes = true;
+                if self.coordinator.look_at(*partition, task.replicas) {
+                    self.tasks.push_back(ManagerTask::Load(*partition));
+                    cx.wake(LANE_MANAGER);
+                }
+                continue;
+            }
             self.look_at(now, *partition, task, cx);
+        }
+        if !delta.topics_removed.is_empty() || !delta.mirrors.is_empty() {
+            self.coordinator.sweep(task.image, now, task.replicas, cx);
+        }
+        if homes {
+            // Whoever waits for a coordinator need not wait longer.
+            self.ask_now(now, cx);
         }
         for topic in delta.mirror_topics.iter() {
             if let Some(topic) = task.image.topic(*topic) {
@@ -58,50 +77,35 @@ impl MirrorManager {
     /// Brings one partition in line with the image: ours to mirror, or not.
     pub(super) fn look_at(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let image = task.image;
-        let wanted = image.partition(partition).and_then(|entry| {
-            let (mirror, desired) = image.mirror_of(entry.topic)?;
+        let member = image.partition(partition).and_then(|entry| {
+            let (mirror, _) = image.mirror_of(entry.topic)?;
             let leads = cx.guards.admits(guard::MirrorLeaderOnly, entry.state.leader == self.me);
-            (leads && desired == DesiredState::Mirroring).then_some((mirror, entry.topic, entry.number))
+            leads.then_some((mirror, entry.topic, entry.number))
         });
         let term = task.replicas.leads(partition);
-        let (Some((mirror, topic, number)), Some(epoch)) = (wanted, term) else {
-            if !cx.guards.is_on(guard::MirrorLeaderOnly) && wanted.is_some() {
+        let (Some((mirror, topic, number)), Some(epoch)) = (member, term) else {
+            if !cx.guards.is_on(guard::MirrorLeaderOnly) && member.is_some() {
                 return; // the mutant keeps its old fetcher
             }
             return self.forget(partition, cx);
         };
         match self.part(partition).map(|p| (p.leader_epoch, p.mirror)) {
-            Some((held, held_mirror)) if held == epoch && held_mirror == mirror => {}
+            Some((held, held_mirror)) if held == epoch && held_mirror == mirror => {
+                // What is wanted may be another thing now.
+                self.evaluate(now, partition, task, cx);
+            }
             Some((_, held_mirror)) if held_mirror == mirror => self.on_new_term(now, partition, epoch, task, cx),
             _ => {
                 self.forget(partition, cx);
                 let Some(topic_id) = image.topic(topic).map(|t| t.id) else { return };
-                self.insert(Part {
-                    partition,
-                    topic,
-                    topic_id,
-                    number,
-                    mirror,
-                    state: MirrorState::Unknown,
-                    previous: MirrorState::Unknown,
-                    attempt: 0,
-                    cause: None,
-                    leader_epoch: epoch,
-                    place: None,
-                    source_hw: Offset::UNKNOWN,
-                    answered_at: Nanos::ZERO,
-                    bump_min: None,
-                    wait_until: None,
-                    retry_at: None,
-                    diverged_at: None,
-                    gaps: Vec::new(),
-                });
-                self.enter(now, partition, MirrorState::LogAlignment, task, cx);
+                self.insert(Part::new(partition, topic, topic_id, number, mirror, epoch));
+                self.ask_state(partition, task, cx);
             }
         }
     }
 
-    /// The same broker leads in another epoch: a bump, or an election that came back. Side effects run again (spec 2.3 rule 6).
+    /// The same broker leads in another epoch: a bump, or an election that came back. Side effects run again (spec 2.3 rule 6);
+    /// a write of the old term may still be committed, so the record is read again.
     pub(super) fn on_new_term(
         &mut self,
         now: Now,
@@ -113,23 +117,24 @@ impl MirrorManager {
         self.stop_fetching(partition, cx);
         let Some(part) = self.part_mut(partition) else { return };
         part.leader_epoch = epoch;
-        let bumped = part.bump_min.is_none_or(|min| epoch > min);
-        let state = part.state;
-        if bumped {
+        if part.bump_min.is_none_or(|min| epoch > min) {
             part.bump_min = None;
         }
-        match state {
-            MirrorState::EpochFencing => {
-                let min = self.part(partition).and_then(|p| p.bump_min);
-                if cx.guards.admits(guard::BumpWaitsForImage, min.is_none()) {
-                    self.enter(now, partition, MirrorState::Mirroring, task, cx);
-                }
-            }
-            MirrorState::Mirroring | MirrorState::LogAlignment | MirrorState::UleRecovery => {
-                self.enter(now, partition, state, task, cx);
-            }
-            _ => {}
+        let writing = part.writing.take().is_some();
+        part.change = None;
+        part.stop = StopStep::default();
+        if writing || part.record.is_none() {
+            part.record = None;
+            return self.ask_state(partition, task, cx);
         }
+        if part.state == MirrorState::EpochFencing {
+            let done = part.bump_min.is_none();
+            if cx.guards.admits(guard::BumpWaitsForImage, done) {
+                self.enter(now, partition, MirrorState::Mirroring, task, cx);
+            }
+            return;
+        }
+        self.evaluate(now, partition, task, cx);
     }
 
     pub(super) fn insert(&mut self, part: Part) {
@@ -153,6 +158,10 @@ impl MirrorManager {
         }
         self.stop_fetching(partition, cx);
         self.clear_timers(partition);
+        self.stopping.remove(&partition);
+        if let Some(at) = self.part_mut(partition).and_then(|part| part.ask_at.take()) {
+            self.asks.remove(&(at, partition));
+        }
         let at = std::mem::replace(&mut self.index[partition.0 as usize], NONE);
         if let Some(part) = self.parts[at as usize].take() {
             if let Some(source) = self.sources.get_mut(&part.mirror) {

@@ -14,6 +14,7 @@ pub mod fetcher;
 pub mod link;
 pub mod manager;
 mod membership;
+mod persist;
 mod placement;
 pub mod records;
 pub mod retry;
@@ -21,6 +22,7 @@ pub mod shard;
 pub mod source;
 pub mod state_client;
 pub mod sync;
+pub mod stop;
 mod transitions;
 
 #[cfg(test)]

@@ -1,16 +1,54 @@
-//! From state to state: what a mirrored partition does when it enters one, when a fetcher reports, and when a wait is over
-//! (spec 2.5, 2.6).
+//! From state to state: which state is wanted, what belongs to one that is committed, and what follows when a fetcher reports or
+//! a wait is over (spec 2.3, 2.5, 2.6, decisions 1, 12, 21, 28, 33).
 
 use crate::guards::mirror as guard;
-use crate::ids::{LeaderEpoch, Now, PartitionIx};
+use crate::ids::{Now, PartitionIx};
+use crate::mirror::epochs::needs_bump;
 use crate::mirror::fetcher::{FailCause, Outcome};
 use crate::mirror::manager::{MirrorManager, MirrorTask, WAIT_MAX};
+use crate::mirror::persist::Change;
 use crate::ports::Cx;
-use crate::states::MirrorState;
-use crate::trace::Trace;
+use crate::states::{DesiredState, LastPosition, MirrorState};
 
 impl MirrorManager {
-    /// Takes a state and runs what belongs to it (spec 2.5).
+    fn desired(&self, partition: PartitionIx, task: &MirrorTask<'_>) -> DesiredState {
+        let topic = self.part(partition).map(|part| part.topic);
+        topic.and_then(|topic| task.image.mirror_of(topic)).map_or(DesiredState::Unknown, |(_, desired)| desired)
+    }
+
+    /// Compares what is wanted with what is committed, and goes on from there: a new leader, or another wish. Desired STOPPED
+    /// outranks everything (decision 1).
+    pub(super) fn evaluate(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+        if !self.follow_wish(now, partition, task, cx) {
+            self.entered(now, partition, task, cx);
+        }
+    }
+
+    /// Asks for the next state if what is wanted is not on its way; true if it did.
+    pub(super) fn follow_wish(
+        &mut self,
+        now: Now,
+        partition: PartitionIx,
+        task: &mut MirrorTask<'_>,
+        cx: &mut Cx<'_>,
+    ) -> bool {
+        use {DesiredState as D, MirrorState as S};
+        let Some(part) = self.part(partition).filter(|part| part.record.is_some()) else { return true };
+        let to = match (self.desired(partition, task), part.state) {
+            (D::Stopped, S::Stopped | S::Stopping) => return false,
+            (D::Stopped, _) => S::Stopping,
+            (_, S::Failed) | (D::Unknown, _) => return false,
+            (D::Paused | D::Mirroring, S::Unknown | S::Stopped) => S::LogAlignment,
+            // A pause waits for MIRRORING (decision 28).
+            (D::Paused, S::Mirroring) => S::Pausing,
+            (D::Mirroring, S::Paused) => S::Mirroring,
+            _ => return false,
+        };
+        self.enter(now, partition, to, task, cx);
+        true
+    }
+
+    /// Has a state committed; what belongs to it follows. One that is committed already begins anew.
     pub(super) fn enter(
         &mut self,
         now: Now,
@@ -19,14 +57,29 @@ impl MirrorManager {
         task: &mut MirrorTask<'_>,
         cx: &mut Cx<'_>,
     ) {
-        if !self.change_state(partition, to, cx) {
-            return;
+        let Some(part) = self.part(partition).filter(|part| part.record.is_some()) else { return };
+        if part.state == to && part.change.is_none() {
+            return self.entered(now, partition, task, cx);
         }
+        let begins = part.state == MirrorState::LogAlignment && to == MirrorState::Mirroring;
+        // A session has no last position before it ends (decision 7).
+        let position = begins.then_some(LastPosition::CLEAR);
+        self.change(now, partition, Change { position, ..Change::to(to) }, task, cx);
+    }
+
+    /// A state is committed, or was when this broker came to lead: does what belongs to it (spec 2.5).
+    pub(super) fn entered(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         self.clear_timers(partition);
-        match to {
+        let Some(state) = self.part(partition).map(|part| part.state) else { return };
+        match state {
+            MirrorState::Unknown => {}
             MirrorState::LogAlignment => self.align(now, partition, task, cx),
-            MirrorState::Mirroring => self.start_fetching(now, partition, task, cx),
-            MirrorState::EpochFencing => self.wait(now, partition),
+            MirrorState::Mirroring => {
+                if !self.follow_wish(now, partition, task, cx) {
+                    self.start_fetching(now, partition, task, cx);
+                }
+            }
+            MirrorState::EpochFencing => self.fence(now, partition, task, cx),
             MirrorState::UleRecovery => {
                 if task.replicas.start_barrier(now, partition, true, cx) {
                     self.enter(now, partition, MirrorState::Mirroring, task, cx);
@@ -34,37 +87,59 @@ impl MirrorManager {
                     self.wait(now, partition);
                 }
             }
-            _ => {}
+            MirrorState::Pausing => {
+                self.stop_fetching(partition, cx);
+                self.enter(now, partition, MirrorState::Paused, task, cx);
+            }
+            MirrorState::Paused => {
+                self.stop_fetching(partition, cx);
+                self.follow_wish(now, partition, task, cx);
+            }
+            MirrorState::Stopping => self.begin_stopping(now, partition, task, cx),
+            MirrorState::Stopped => {
+                self.end_stopping(partition, task);
+                self.follow_wish(now, partition, task, cx);
+            }
+            MirrorState::Failed => self.await_retry(now, partition, cx),
         }
     }
 
-    pub(super) fn change_state(&mut self, partition: PartitionIx, to: MirrorState, cx: &mut Cx<'_>) -> bool {
-        let Some(part) = self.part_mut(partition) else { return false };
-        if !to.can_follow(part.state) {
-            return false;
-        }
-        let from = std::mem::replace(&mut part.state, to);
-        if to == MirrorState::Failed && from != MirrorState::Failed {
-            part.previous = from;
-        }
-        let (mirror, attempt) = (part.mirror, part.attempt);
-        if from != to || to == MirrorState::Failed {
-            cx.trace(Trace::MirrorStateChanged { partition, mirror, from, to, attempt });
-        }
-        true
-    }
-
-    /// LOG_ALIGNMENT: until last mirrored positions exist, all it awaits is to know the source's leader.
+    /// LOG_ALIGNMENT awaits the source's leader; then the log is cut to where the last session in this direction ended, if one
+    /// did (decision 8), and the replicas follow.
     pub(super) fn align(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
-        let Some((topic, number, mirror)) = self.part(partition).map(|p| (p.topic_id, p.number, p.mirror)) else {
-            return;
-        };
+        let Some(part) = self.part(partition) else { return };
+        let (topic, number, mirror) = (part.topic_id, part.number, part.mirror);
+        let position = part.record.as_ref().and_then(|record| record.position);
         let Some(source) = self.sources.get_mut(&mirror) else { return };
-        if source.cluster.leader(topic, number).is_ok() {
-            return self.enter(now, partition, MirrorState::Mirroring, task, cx);
+        if source.cluster.leader(topic, number).is_err() {
+            source.awaiting.insert(partition);
+            return self.want_refresh(mirror, cx);
         }
-        source.awaiting.insert(partition);
-        self.want_refresh(mirror, cx);
+        let Some(position) = position else {
+            return self.enter(now, partition, MirrorState::Mirroring, task, cx);
+        };
+        if task.replicas.align_mirror_leader(now, partition, position, cx).is_err() {
+            return self.fail(now, partition, FailCause::Storage, task, cx);
+        }
+        if task.replicas.start_barrier(now, partition, false, cx) {
+            self.enter(now, partition, MirrorState::Mirroring, task, cx);
+        } else {
+            self.wait(now, partition);
+        }
+    }
+
+    /// EPOCH_FENCING awaits a leader epoch above the source's.
+    fn fence(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+        let Some(part) = self.part(partition) else { return };
+        if part.bump_min.is_none() {
+            let (local, topic, number) = (part.leader_epoch, part.topic_id, part.number);
+            let source = self.sources.get(&part.mirror).and_then(|s| s.cluster.epoch(topic, number));
+            match source {
+                Some(theirs) if needs_bump(theirs, local) => self.want_bump(partition, theirs, cx),
+                _ => return self.enter(now, partition, MirrorState::Mirroring, task, cx),
+            }
+        }
+        self.wait(now, partition);
     }
 
     /// FAILED, with a retry unless it cannot help (spec 2.6).
@@ -73,38 +148,54 @@ impl MirrorManager {
         now: Now,
         partition: PartitionIx,
         cause: FailCause,
-        _task: &mut MirrorTask<'_>,
+        task: &mut MirrorTask<'_>,
         cx: &mut Cx<'_>,
     ) {
         self.stop_fetching(partition, cx);
         self.clear_timers(partition);
-        self.draws += 1;
-        let draw = self.draws << 32 | u64::from(partition.0);
-        let retry = self.settings.retry;
+        let most = self.settings.retry.max_attempts;
         let Some(part) = self.part_mut(partition) else { return };
         let mirror = part.mirror;
         part.cause = Some(cause);
-        part.attempt =
-            if cause.is_retryable() { part.attempt.max(0).saturating_add(1).min(retry.max_attempts) } else { -1 };
-        part.retry_at = retry.delay(part.attempt, cx.entropy, draw).map(|d| now.mono + d);
-        let retry_at = part.retry_at;
-        self.change_state(partition, MirrorState::Failed, cx);
-        if let Some(at) = retry_at {
-            self.waits.insert((at, partition));
-        }
+        let attempt = part.attempt.max(0).saturating_add(1).min(most);
+        let for_good = !cause.is_retryable();
+        let change = Change {
+            to: MirrorState::Failed,
+            message: Some(cause.text().into()),
+            for_good,
+            attempt: i32::from(attempt),
+            position: None,
+        };
+        self.change(now, partition, change, task, cx);
         if cause.is_retryable() && cx.guards.admits(guard::MissedPartitionIsRetried, false) {
             return; // the mutant does not look the source up again
         }
         self.want_refresh(mirror, cx);
     }
 
-    /// The retry of a FAILED partition: back to what it did, or to the start if that is not known (spec 2.6). The desired
-    /// state was looked at when the part was kept (decision 33): a part exists only while MIRRORING is wanted.
+    fn await_retry(&mut self, now: Now, partition: PartitionIx, cx: &mut Cx<'_>) {
+        self.stop_fetching(partition, cx);
+        self.draws += 1;
+        let draw = self.draws << 32 | u64::from(partition.0);
+        let retry = self.settings.retry;
+        let Some(part) = self.part_mut(partition) else { return };
+        part.retry_at = retry.delay(part.attempt, cx.entropy, draw).map(|d| now.mono + d);
+        if let Some(at) = part.retry_at {
+            self.waits.insert((at, partition));
+        }
+    }
+
+    /// The retry of a FAILED partition: back to what it did, or to the start if that is not known (spec 2.6). The desired state
+    /// comes first (decision 33).
     pub(super) fn retry(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+        if self.follow_wish(now, partition, task, cx) {
+            return;
+        }
         let Some(part) = self.part(partition).filter(|part| part.state == MirrorState::Failed) else { return };
-        let (topic, number, mirror) = (part.topic_id, part.number, part.mirror);
+        let (topic, number, mirror, previous) = (part.topic_id, part.number, part.mirror, part.previous);
+        let local = matches!(previous, MirrorState::Pausing | MirrorState::UleRecovery);
         let Some(source) = self.sources.get_mut(&mirror) else { return };
-        if source.cluster.leader(topic, number).is_err() {
+        if !local && source.cluster.leader(topic, number).is_err() {
             // That may be as old as the failure, and the wait after the next one is twice as long: ask first.
             source.awaiting.insert(partition);
             return self.want_refresh(mirror, cx);
@@ -117,16 +208,13 @@ impl MirrorManager {
         let Some(part) = self.part_mut(partition).filter(|part| part.state == MirrorState::Failed) else { return };
         part.retry_at = None;
         let to = match part.previous {
-            MirrorState::Unknown | MirrorState::LogAlignment => MirrorState::LogAlignment,
-            MirrorState::EpochFencing if part.bump_min.is_some() => {
-                let min = part.bump_min.unwrap_or(LeaderEpoch::NONE);
-                self.bumps.push((partition, min));
-                cx.trace(Trace::BumpRequested { partition, min });
-                MirrorState::EpochFencing
-            }
-            MirrorState::UleRecovery => MirrorState::UleRecovery,
+            MirrorState::Unknown | MirrorState::LogAlignment | MirrorState::Failed => MirrorState::LogAlignment,
+            MirrorState::EpochFencing | MirrorState::UleRecovery | MirrorState::Pausing => part.previous,
             _ => MirrorState::Mirroring,
         };
+        if to == MirrorState::EpochFencing {
+            part.bump_min = None; // whatever was asked for failed
+        }
         self.enter(now, partition, to, task, cx);
     }
 
@@ -150,15 +238,20 @@ impl MirrorManager {
     pub(super) fn apply_outcome(&mut self, now: Now, outcome: Outcome, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         match outcome {
             Outcome::Proven(partition) => {
-                if let Some(part) = self.part_mut(partition) {
-                    (part.attempt, part.cause) = (0, None);
+                let Some(part) = self.part_mut(partition) else { return };
+                part.cause = None;
+                if part.attempt > 0 {
+                    // What failed before works: the next failure counts from one (decision 25: written on change only).
+                    let change = Change { attempt: 0, ..Change::to(MirrorState::Mirroring) };
+                    part.attempt = 0;
+                    self.change(now, partition, change, task, cx);
                 }
             }
             Outcome::Bump(partition, epoch) => self.want_bump(partition, epoch, cx),
             Outcome::Fence(partition, epoch) => {
                 self.stop_fetching(partition, cx);
-                self.enter(now, partition, MirrorState::EpochFencing, task, cx);
                 self.want_bump(partition, epoch, cx);
+                self.enter(now, partition, MirrorState::EpochFencing, task, cx);
             }
             Outcome::Fail(partition, cause) => self.fail(now, partition, cause, task, cx),
             Outcome::Moved(partition, hint) => {

@@ -8,6 +8,7 @@ use crate::ids::{Nanos, Now, Offset, PartitionIx};
 use crate::ports::{Cx, DiskError};
 use crate::replica::fetch_session::SessionSlot;
 use crate::replica::partition::{mutant, Replicas};
+use crate::states::LastPosition;
 use crate::trace::{CutCause, Trace};
 
 /// What a leader's barrier waits for.
@@ -97,6 +98,29 @@ impl Replicas {
             self.leader_was_cut(slot, cx);
         }
         Ok(())
+    }
+
+    /// Cuts a mirror leader's log to where mirroring ended: where the position's epoch ends in this log, or at its offset,
+    /// whichever is lower (spec 3.6, 3.7). Both are needed: an epoch that this log knows may have grown here afterwards, and
+    /// what lies below the offset may have been replaced by an unclean election. An epoch that it does not know at all leaves
+    /// nothing.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn align_mirror_leader(
+        &mut self,
+        now: Now,
+        partition: PartitionIx,
+        position: LastPosition,
+        cx: &mut Cx,
+    ) -> Result<(), DiskError> {
+        let Some(log) = self.log(partition) else { return Ok(()) };
+        let by_epoch = log.end_offset_for(position.epoch).end;
+        let to = if by_epoch < Offset::ZERO { log.start() } else { by_epoch.min(position.offset) };
+        if to >= log.end() {
+            return Ok(());
+        }
+        self.truncate_mirror_leader(now, partition, to, CutCause::Alignment, cx)
     }
 
     /// Empties a mirror leader's log and lets it begin at `at` (the source's log start passed everything held here).

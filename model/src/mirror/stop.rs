@@ -1,0 +1,153 @@
+//! STOPPING: how a mirrored partition becomes writable (spec 1.6, 5.2, 5.3, decisions 7, 11, 13).
+//!
+//! Each step is done when it is committed, and each can be taken up by another leader from what is on disk and in
+//! `__mirror_state`: the position is read back if this session has one, markers are written for what is open now, the reset is
+//! not repeated if the log ends in one. Nothing here asks the source.
+
+use crate::ids::{LeaderEpoch, Now, Offset, PartitionIx};
+use crate::mirror::fetcher::FailCause;
+use crate::mirror::manager::{MirrorManager, MirrorTask};
+use crate::mirror::persist::Change;
+use crate::ports::Cx;
+use crate::record::control::{end_txn_marker, mirror_pid_reset};
+use crate::record::{BatchView, ControlType};
+use crate::states::{LastPosition, MirrorState};
+use crate::trace::{Origin, Trace};
+
+/// What a stop awaits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum StopStep {
+    /// Nothing yet.
+    #[default]
+    Begins,
+    /// The last mirrored position, to be committed.
+    Position,
+    /// A leader epoch above everything that was mirrored: from there on, what is local can be told from what is not.
+    Epoch,
+    /// Abort markers for the transactions that are open, up to this offset.
+    Markers(Offset),
+    /// The record that makes replicas forget the source's producers, up to this offset.
+    Reset(Offset),
+}
+
+impl MirrorManager {
+    /// STOPPING is committed: no batch is copied from now on.
+    pub(super) fn begin_stopping(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+        self.stop_fetching(partition, cx);
+        task.replicas.watch_watermark(partition, true);
+        self.stopping.insert(partition);
+        self.wait(now, partition);
+        self.go_on_stopping(now, partition, task, cx);
+    }
+
+    /// STOPPED is committed, or the partition left this broker.
+    pub(super) fn end_stopping(&mut self, partition: PartitionIx, task: &mut MirrorTask<'_>) {
+        self.stopping.remove(&partition);
+        task.replicas.watch_watermark(partition, false);
+        if let Some(part) = self.part_mut(partition) {
+            part.stop = StopStep::Begins;
+        }
+    }
+
+    /// Goes as far as what is awaited is there.
+    pub(super) fn go_on_stopping(
+        &mut self,
+        now: Now,
+        partition: PartitionIx,
+        task: &mut MirrorTask<'_>,
+        cx: &mut Cx<'_>,
+    ) {
+        while let Some(part) = self.part(partition).filter(|part| part.state == MirrorState::Stopping) {
+            let Some(record) = &part.record else { return };
+            let Some(log) = task.replicas.log(partition) else { return };
+            let (watermark, epoch, position) = (log.high_watermark(), part.leader_epoch, record.position);
+            let next = match (part.stop, position) {
+                (StopStep::Begins, None) => {
+                    let position = Some(LastPosition { epoch: log.latest_epoch(), offset: log.end() });
+                    let change = Change { position, ..Change::to(MirrorState::Unknown) };
+                    self.change(now, partition, change, task, cx);
+                    StopStep::Position
+                }
+                (StopStep::Begins | StopStep::Position, Some(position)) => {
+                    if epoch <= position.epoch {
+                        self.want_epoch_above(partition, position.epoch, cx);
+                    }
+                    StopStep::Epoch
+                }
+                (StopStep::Position, None) => return,
+                (StopStep::Epoch, Some(position)) if epoch > position.epoch => {
+                    match self.abort_open(now, partition, task, cx) {
+                        Ok(upto) => StopStep::Markers(upto),
+                        Err(cause) => return self.fail(now, partition, cause, task, cx),
+                    }
+                }
+                (StopStep::Markers(upto), Some(position)) if watermark >= upto => {
+                    match self.reset_producers(now, partition, position, task, cx) {
+                        Ok(upto) => StopStep::Reset(upto),
+                        Err(cause) => return self.fail(now, partition, cause, task, cx),
+                    }
+                }
+                (StopStep::Reset(upto), _) if watermark >= upto => {
+                    return self.enter(now, partition, MirrorState::Stopped, task, cx);
+                }
+                _ => return,
+            };
+            if let Some(part) = self.part_mut(partition) {
+                part.stop = next;
+            }
+        }
+    }
+
+    fn want_epoch_above(&mut self, partition: PartitionIx, min: LeaderEpoch, cx: &mut Cx<'_>) {
+        if let Some(part) = self.part_mut(partition) {
+            part.bump_min = Some(min);
+            self.bumps.push((partition, min));
+            cx.trace(Trace::BumpRequested { partition, min });
+        }
+    }
+
+    /// One ABORT marker for each transaction that is open; gives the log end after them.
+    fn abort_open(
+        &mut self,
+        now: Now,
+        partition: PartitionIx,
+        task: &mut MirrorTask<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<Offset, FailCause> {
+        let log = task.replicas.log(partition).ok_or(FailCause::Storage)?;
+        let open: Vec<_> = log.producers().open_transactions().collect();
+        for transaction in open {
+            let coordinator_epoch = transaction.coordinator_epoch.max(0);
+            let (producer, epoch) = (transaction.producer, transaction.epoch);
+            let marker = end_txn_marker(false, producer, epoch, coordinator_epoch, now.wall_ms);
+            let done = task.replicas.append_local(partition, &marker, Origin::Coordinator, now, cx);
+            done.map_err(|_| FailCause::Storage)?;
+        }
+        task.replicas.log(partition).map(|log| log.end()).ok_or(FailCause::Storage)
+    }
+
+    /// The producer reset, unless the log ends in one that is above the position; gives the log end after it.
+    fn reset_producers(
+        &mut self,
+        now: Now,
+        partition: PartitionIx,
+        position: LastPosition,
+        task: &mut MirrorTask<'_>,
+        cx: &mut Cx<'_>,
+    ) -> Result<Offset, FailCause> {
+        let log = task.replicas.log(partition).ok_or(FailCause::Storage)?;
+        let end = log.end();
+        if end > position.offset {
+            let last = log.batch_at(cx.disk, Offset(end.0 - 1)).map_err(|_| FailCause::Storage)?;
+            let is_reset = last.as_ref().and_then(|bytes| BatchView::parse(bytes).ok());
+            if is_reset.is_some_and(|batch| batch.control_type() == Some(ControlType::MirrorPidReset)) {
+                return Ok(end);
+            }
+        }
+        let mirror = self.part(partition).and_then(|part| task.image.mirror(part.mirror));
+        let source = mirror.map(|mirror| mirror.config.source_cluster_id.clone());
+        let reset = mirror_pid_reset(source.as_deref(), now.wall_ms);
+        let done = task.replicas.append_local(partition, &reset, Origin::Coordinator, now, cx);
+        done.map(|info| info.next).map_err(|_| FailCause::Storage)
+    }
+}
