@@ -15,7 +15,8 @@ impl MirrorManager {
         task: &mut MirrorTask<'_>,
         cx: &mut Cx<'_>,
     ) {
-        let Some(part) = self.part(partition) else { return };
+        // One that copies already goes on: a second slot would outlive the first.
+        let Some(part) = self.part(partition).filter(|part| part.place.is_none()) else { return };
         let (topic, topic_id, number, mirror) = (part.topic, part.topic_id, part.number, part.mirror);
         let Some(source) = self.sources.get(&mirror) else { return };
         let (node, known) = match source.cluster.leader(topic_id, number) {
