@@ -87,6 +87,8 @@ pub struct Part {
     pub(super) answered_at: Nanos,
     /// The bump it waits for.
     pub(super) bump_min: Option<LeaderEpoch>,
+    /// EPOCH_FENCING: the epoch of the batch that has to wait.
+    pub(super) ahead: Option<LeaderEpoch>,
     /// The end of its present wait.
     pub(super) wait_until: Option<Nanos>,
     /// Its next retry.
@@ -220,6 +222,7 @@ impl Part {
             source_hw: Offset::UNKNOWN,
             answered_at: Nanos::ZERO,
             bump_min: None,
+            ahead: None,
             wait_until: None,
             retry_at: None,
             change: None,

@@ -21,8 +21,8 @@ pub mod retry;
 pub mod shard;
 pub mod source;
 pub mod state_client;
-pub mod sync;
 pub mod stop;
+pub mod sync;
 mod transitions;
 
 #[cfg(test)]

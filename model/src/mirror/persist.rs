@@ -1,6 +1,7 @@
 //! Write, then act (spec 2.4): a partition's next state goes to its coordinator, and what belongs to the state is done when it is
 //! committed there. What a broker knows of a partition that it came to lead is what the coordinator tells, nothing else.
 
+use crate::ids::ConnId;
 use crate::ids::{LeaderEpoch, Nanos, Now, PartitionIx};
 use crate::metadata::image::MetadataImage;
 use crate::mirror::manager::{ManagerTask, MirrorManager, MirrorTask, LANE_MANAGER};
@@ -13,7 +14,6 @@ use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
     Body, ReadMirrorStatesRequest, ReadMirrorStatesResponse, StateWrite, WriteMirrorStatesRequest,
 };
-use crate::ids::ConnId;
 use std::sync::Arc;
 
 /// Before a coordinator that could not be asked is asked again.
@@ -135,9 +135,7 @@ impl MirrorManager {
         part.writing = None;
         match result {
             Ok(epoch) => self.on_committed(now, &write, epoch, task, cx),
-            Err(
-                ErrorCode::FencedLeaderEpoch | ErrorCode::FencedStateEpoch | ErrorCode::InvalidClusterMirrorStates,
-            ) => {
+            Err(ErrorCode::FencedLeaderEpoch | ErrorCode::FencedStateEpoch | ErrorCode::InvalidClusterMirrorStates) => {
                 // Somebody else wrote: look again, and begin from there.
                 (part.record, part.change) = (None, None);
                 self.ask_state(partition, task, cx);
@@ -146,14 +144,7 @@ impl MirrorManager {
         }
     }
 
-    fn on_committed(
-        &mut self,
-        now: Now,
-        write: &StateWrite,
-        epoch: i32,
-        task: &mut MirrorTask<'_>,
-        cx: &mut Cx<'_>,
-    ) {
+    fn on_committed(&mut self, now: Now, write: &StateWrite, epoch: i32, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let partition = write.partition;
         let Some(part) = self.part_mut(partition) else { return };
         let (from, mirror) = (part.state, part.mirror);
@@ -201,7 +192,8 @@ impl MirrorManager {
 
     /// Whoever waits to ask again, asks now.
     pub(super) fn ask_now(&mut self, now: Now, cx: &mut Cx<'_>) {
-        let waiting: Vec<PartitionIx> = std::mem::take(&mut self.asks).into_iter().map(|(_, partition)| partition).collect();
+        let waiting: Vec<PartitionIx> =
+            std::mem::take(&mut self.asks).into_iter().map(|(_, partition)| partition).collect();
         for partition in waiting {
             if let Some(part) = self.part_mut(partition) {
                 part.ask_at = Some(now.mono);
@@ -250,9 +242,8 @@ impl MirrorManager {
         task: &MirrorTask<'_>,
         cx: &mut Cx<'_>,
     ) {
-        let writes = request.parts.iter().map(|write| {
-            (key_in(&request.mirror, write.partition, task.image), write.clone())
-        });
+        let writes =
+            request.parts.iter().map(|write| (key_in(&request.mirror, write.partition, task.image), write.clone()));
         self.coordinator.request(from, writes.collect(), task.image, now);
         self.tick_soon(cx);
     }

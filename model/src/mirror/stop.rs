@@ -32,7 +32,13 @@ pub enum StopStep {
 
 impl MirrorManager {
     /// STOPPING is committed: no batch is copied from now on.
-    pub(super) fn begin_stopping(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+    pub(super) fn begin_stopping(
+        &mut self,
+        now: Now,
+        partition: PartitionIx,
+        task: &mut MirrorTask<'_>,
+        cx: &mut Cx<'_>,
+    ) {
         self.stop_fetching(partition, cx);
         task.replicas.watch_watermark(partition, true);
         self.stopping.insert(partition);

@@ -133,8 +133,8 @@ impl MirrorManager {
         let Some(part) = self.part(partition) else { return };
         if part.bump_min.is_none() {
             let (local, topic, number) = (part.leader_epoch, part.topic_id, part.number);
-            let source = self.sources.get(&part.mirror).and_then(|s| s.cluster.epoch(topic, number));
-            match source {
+            let known = self.sources.get(&part.mirror).and_then(|s| s.cluster.epoch(topic, number));
+            match part.ahead.max(known) {
                 Some(theirs) if needs_bump(theirs, local) => self.want_bump(partition, theirs, cx),
                 _ => return self.enter(now, partition, MirrorState::Mirroring, task, cx),
             }
@@ -250,7 +250,9 @@ impl MirrorManager {
             Outcome::Bump(partition, epoch) => self.want_bump(partition, epoch, cx),
             Outcome::Fence(partition, epoch) => {
                 self.stop_fetching(partition, cx);
-                self.want_bump(partition, epoch, cx);
+                if let Some(part) = self.part_mut(partition) {
+                    part.ahead = Some(epoch);
+                }
                 self.enter(now, partition, MirrorState::EpochFencing, task, cx);
             }
             Outcome::Fail(partition, cause) => self.fail(now, partition, cause, task, cx),
