@@ -258,8 +258,8 @@ impl Broker {
         } else if lane == CHORES {
             self.run_chores(now, cx);
         } else if lane.0 >= lanes::MIRROR {
-            let Self { mirror, image, replicas, channels, .. } = self;
-            mirror.run(now, lane, &mut MirrorTask { image, replicas, controller: &mut channels[FORWARDS] }, cx);
+            let (mirror, mut task) = self.mirror_room();
+            mirror.run(now, lane, &mut task, cx);
         } else if let Some(task) = self.lanes.next(lane) {
             match task {
                 Task::Request(conn) => self.run_request(conn, now, cx),
@@ -268,6 +268,13 @@ impl Broker {
             }
         }
         self.after(now, cx);
+    }
+
+    /// The mirror room, and what its tasks work on.
+    pub(crate) fn mirror_room(&mut self) -> (&mut MirrorManager, MirrorTask<'_>) {
+        let Self { mirror, image, replicas, channels, config, .. } = self;
+        let controller = &mut channels[FORWARDS];
+        (mirror, MirrorTask { image, cluster_id: &config.cluster_id, replicas, controller })
     }
 
     /// What every task ends with: answers that became possible, ISR proposals, flushes after rolls, news for mirrors.
@@ -297,8 +304,8 @@ impl Broker {
         }
         self.send_proposals(now, cx);
         self.flush_due(now, cx);
-        let Self { mirror, image, replicas, channels, .. } = self;
-        mirror.after(now, &mut MirrorTask { image, replicas, controller: &mut channels[FORWARDS] }, cx);
+        let (mirror, mut task) = self.mirror_room();
+        mirror.after(now, &mut task, cx);
         for (conn, correlation, body) in self.mirror.take_answers() {
             self.respond(conn, correlation, body, cx);
         }

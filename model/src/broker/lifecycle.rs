@@ -5,7 +5,6 @@ use crate::broker::config::BrokerConfig;
 use crate::broker::lanes::{kind, timer};
 use crate::guards::replication as guard;
 use crate::ids::{BrokerEpoch, Nanos, Now};
-use crate::mirror::MirrorTask;
 use crate::ports::Cx;
 use crate::replica::channel::{Outcome, Purpose};
 use crate::trace::Trace;
@@ -135,9 +134,7 @@ impl Broker {
             (Purpose::Forward { conn, correlation }, result) => self.on_forwarded(conn, correlation, result, cx),
             (Purpose::Mirror(of), result) => {
                 let outcome = Outcome { purpose: Purpose::Mirror(of), result };
-                let Self { mirror, image, replicas, channels, .. } = self;
-                let mut task =
-                    MirrorTask { image, replicas, controller: &mut channels[crate::broker::broker::FORWARDS] };
+                let (mirror, mut task) = self.mirror_room();
                 mirror.on_outcome(now, outcome, &mut task, cx);
             }
             _ => {}

@@ -4,7 +4,7 @@
 //! from the quorum again. Only committed records are applied. One task takes a whole answer to its end: image, replicas,
 //! fetchers, then mirrors (spec 1.1).
 
-use crate::broker::broker::{Broker, FORWARDS};
+use crate::broker::broker::Broker;
 use crate::broker::lanes::{kind, timer};
 use crate::guards::replication as guard;
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, MetadataOffset, Nanos, NodeId, Now, PartitionIx, TopicIx};
@@ -12,7 +12,6 @@ use crate::log::{Log, LogPolicy};
 use crate::metadata::delta::MetadataDelta;
 use crate::metadata::image::MetadataImage;
 use crate::metadata::records::Record;
-use crate::mirror::MirrorTask;
 use crate::ports::{Cx, Effect, ExitReason};
 use crate::record::{split, BatchView};
 use crate::replica::quorum_link::QuorumLink;
@@ -317,11 +316,8 @@ impl Broker {
         let changes = self.replicas.take_fetch_changes();
         let Self { fetchers, replicas, image, .. } = self;
         fetchers.apply(&changes, replicas, &|broker| image.broker_node(broker), now, cx);
-        {
-            let Self { mirror, image, replicas, channels, .. } = self;
-            let mut task = MirrorTask { image, replicas, controller: &mut channels[FORWARDS] };
-            mirror.on_metadata(now, &delta, &mut task, cx);
-        }
+        let (mirror, mut task) = self.mirror_room();
+        mirror.on_metadata(now, &delta, &mut task, cx);
         self.delta = delta;
         self.delta.clear();
         self.caught_up(now, cx);

@@ -1,9 +1,8 @@
 //! Requests of one connection go one at a time and are answered in order, as the prototype's socket server has it.
 
-use crate::broker::broker::{Broker, FORWARDS};
+use crate::broker::broker::Broker;
 use crate::broker::lanes::Task;
 use crate::ids::{ConnId, Now};
-use crate::mirror::MirrorTask;
 use crate::ports::Cx;
 use crate::wire::messages::{Body, Message};
 
@@ -26,8 +25,7 @@ impl Broker {
             Body::OffsetCommitRequest(request) => self.on_offset_commit(conn, correlation, &request, cx),
             Body::OffsetFetchRequest(request) => self.on_offset_fetch(conn, correlation, &request, cx),
             body => {
-                let Self { mirror, image, replicas, channels, .. } = self;
-                let mut task = MirrorTask { image, replicas, controller: &mut channels[FORWARDS] };
+                let (mirror, mut task) = self.mirror_room();
                 if !mirror.on_request(now, conn, correlation, &body, &mut task, cx) {
                     self.forward(conn, correlation, body, now, cx);
                 }

@@ -9,7 +9,7 @@ const OTHER: BrokerId = BrokerId(2);
 
 /// `__mirror_state` of one partition, led here, with these in-sync replicas; topic `t` with id 7 and two partitions.
 fn rig(isr: &[BrokerId]) -> (Rig, Coordinator) {
-    let mut rig = Rig::new();
+    let mut rig = Rig::bare();
     let state = |isr: &[BrokerId]| PartitionState {
         replicas: isr.iter().copied().collect(),
         isr: isr.iter().copied().collect(),

@@ -6,7 +6,7 @@ use crate::guards::mirror as guard;
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::metadata::image::MetadataImage;
 use crate::mirror::epochs::{judge_batch, BatchVerdict};
-use crate::mirror::fetcher::{Asked, FailCause, Fetcher, Outcome, Phase, Slot, Task};
+use crate::mirror::fetcher::{Asked, FailCause, Fetcher, Outcome, Phase, Purpose, Slot, Task};
 use crate::mirror::manager::{MirrorManager, MirrorTask, TIMER_MANAGER};
 use crate::ports::{Cx, Timer};
 use crate::record::batch::BatchView;
@@ -297,6 +297,9 @@ impl Fetcher {
 
     fn cut(&mut self, at: u32, to: Offset, end: Offset, local: &mut Local<'_, '_>) {
         let Some(slot) = self.slot(at).copied() else { return };
+        if let Purpose::Align { may_cut } = slot.purpose {
+            return self.cut_aligning(at, &slot, to.min(end), may_cut, local);
+        }
         if to >= end {
             return self.nothing_to_cut(at, &slot, end, local);
         }
@@ -312,6 +315,28 @@ impl Fetcher {
             Ok(_) => local.outcomes.push(Outcome::Cut(slot.partition, to)),
             Err(_) => local.outcomes.push(Outcome::Fail(slot.partition, FailCause::Storage)),
         }
+    }
+
+    /// The same in LOG_ALIGNMENT: cut, and ask again until nothing is left that the source does not have (decision 27).
+    fn cut_aligning(&mut self, at: u32, slot: &Slot, to: Offset, may_cut: bool, local: &mut Local<'_, '_>) {
+        let end = local.replicas.log(slot.partition).map_or(to, |log| log.end());
+        if to < end && !may_cut {
+            return local.outcomes.push(Outcome::Contradicted(slot.partition, to));
+        }
+        let cause = CutCause::Alignment;
+        if local.replicas.truncate_mirror_leader(local.now, slot.partition, to, cause, local.cx).is_err() {
+            return local.outcomes.push(Outcome::Fail(slot.partition, FailCause::Storage));
+        }
+        let log = local.replicas.log(slot.partition);
+        let (latest, offset) = log.map_or((LeaderEpoch::NONE, to), |log| (log.latest_epoch(), log.end()));
+        let agreed = latest == LeaderEpoch::NONE || (latest == slot.last_fetched_epoch && to >= end);
+        if !local.cx.guards.admits(guard::AlignmentRepeatsEpochs, agreed) {
+            if let Some(slot) = self.slot_mut(at) {
+                (slot.last_fetched_epoch, slot.offset) = (latest, offset);
+            }
+            return self.set_phase(at, Phase::Truncating);
+        }
+        local.outcomes.push(Outcome::Aligned(slot.partition));
     }
 
     /// No batch differs. What may differ is an epoch in which this broker led and wrote nothing: it is forgotten, else every

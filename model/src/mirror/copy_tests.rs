@@ -100,8 +100,8 @@ fn rep_23_lag_of_an_answer_without_records() {
     assert_eq!((lag(&rig), rig.manager.busy_fetchers()), (Some(Some(4)), 1));
     let (topic, mirror) = (TopicIx(0), Some(MirrorIx(0)));
     rig.metadata(&[Record::MirrorTopicStateChange { topic, mirror, desired: DesiredState::Stopped }]);
-    assert_eq!((lag(&rig), rig.manager.source_high_watermark(P)), (None, None));
-    assert_eq!((rig.manager.iter().count(), rig.manager.busy_fetchers()), (0, 0));
+    assert_eq!((lag(&rig), rig.manager.source_high_watermark(P)), (Some(None), None));
+    assert_eq!((rig.state(0).0, rig.manager.busy_fetchers()), (MirrorState::Stopping, 0));
 }
 
 fn is_fetch(body: &Body) -> bool {

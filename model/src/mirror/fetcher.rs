@@ -32,6 +32,18 @@ pub enum Phase {
     Locating,
 }
 
+/// What a partition was given to a fetcher for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be copied.
+    Copy,
+    /// To be compared with the source's epochs, and cut until they agree (decision 27).
+    Align {
+        /// Whether records may be cut; else the source contradicts the log (decision 39).
+        may_cut: bool,
+    },
+}
+
 /// One partition in a fetcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
@@ -51,6 +63,8 @@ pub struct Slot {
     pub last_fetched_epoch: LeaderEpoch,
     /// What it waits for.
     pub phase: Phase,
+    /// What it was given here for.
+    pub purpose: Purpose,
     /// The source's high watermark in its last answer, −1 before the first.
     pub source_hw: Offset,
     /// When the source last answered for this slot.
@@ -80,6 +94,8 @@ pub struct Position {
     pub source_epoch: LeaderEpoch,
     /// The last epoch in the local log; −1: none, nothing to check against the source.
     pub last_epoch: LeaderEpoch,
+    /// What it is given to the fetcher for.
+    pub purpose: Purpose,
 }
 
 /// What arrived for a fetcher, in order.
@@ -141,6 +157,8 @@ pub enum Outcome {
     Cut(PartitionIx, Offset),
     /// The source's log contradicts ours from this offset on, and nothing was cut; the slot is gone.
     Contradicted(PartitionIx, Offset),
+    /// What it was compared for: the source has everything that is left.
+    Aligned(PartitionIx),
     /// The first good answer under this assignment.
     Proven(PartitionIx),
     /// The source's retention removed these before they were copied; the log goes on behind them.
@@ -166,6 +184,14 @@ pub enum FailCause {
     OffsetMismatch,
     /// The source's log contradicts ours; an operator must say which side wins.
     Diverged,
+    /// The source mirrors this topic from us.
+    LoopFound,
+    /// Somebody who knows where mirroring ended last could not be asked.
+    PositionUnavailable,
+    /// The mirror in the other direction has not stopped yet.
+    ReverseNotStopped,
+    /// The source does not answer what must be known of its own mirrors.
+    SourceRefuses,
     /// The leader epoch was not raised in time.
     BumpTimedOut,
     /// The controller did not raise the leader epoch.
@@ -189,6 +215,10 @@ impl FailCause {
             Self::Storage => "Storage error at the mirror leader",
             Self::OffsetMismatch => "The fetched offsets do not continue the log",
             Self::Diverged => "diverged: the source's log contradicts the mirrored one",
+            Self::LoopFound => "Detected mirror loop: the source mirrors this topic from this cluster",
+            Self::PositionUnavailable => "The last mirrored position could not be looked up at the source",
+            Self::ReverseNotStopped => "The source's mirror of this partition is not STOPPED",
+            Self::SourceRefuses => "The source does not tell of its mirrors; allow.one.way=true mirrors without failback",
             Self::BumpTimedOut => "The leader epoch was not raised in time",
             Self::BumpRefused => "The controller refused to raise the leader epoch",
             Self::ReplicasBehind => "The replicas did not reach the leader in time after a cut",
@@ -198,7 +228,7 @@ impl FailCause {
     /// Whether time may heal it.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
-        !matches!(self, Self::Diverged | Self::SourceClusterChanged)
+        !matches!(self, Self::Diverged | Self::SourceClusterChanged | Self::LoopFound)
     }
 }
 
@@ -290,6 +320,7 @@ impl Fetcher {
             epoch: position.source_epoch,
             last_fetched_epoch: position.last_epoch,
             phase: if checked { Phase::Fetching } else { Phase::Truncating },
+            purpose: position.purpose,
             source_hw: Offset::UNKNOWN,
             answered_at: Nanos::ZERO,
             dirty: false,

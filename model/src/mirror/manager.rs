@@ -9,6 +9,7 @@ use crate::guards::mirror as guard;
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, MirrorIx, Nanos, Now, Offset, PartitionIx, TopicId, TopicIx};
 use crate::metadata::configs::BrokerConfig;
 use crate::metadata::image::MetadataImage;
+use crate::mirror::align::AlignStep;
 use crate::mirror::coordinator::Coordinator;
 use crate::mirror::fetcher::{FailCause, Fetcher, FetcherKey, Outcome, Task};
 use crate::mirror::persist::Change;
@@ -24,6 +25,7 @@ use crate::states::{DesiredState, MirrorState, StateRecord};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::Body;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// The first lane of the mirror room: the manager's own. Fetchers follow it.
 pub const LANE_MANAGER: Lane = Lane(256);
@@ -48,6 +50,8 @@ pub enum Gate {
 pub struct MirrorTask<'a> {
     /// The metadata as far as applied.
     pub image: &'a MetadataImage,
+    /// The id of this broker's cluster.
+    pub cluster_id: &'a Arc<str>,
     /// This broker's replicas.
     pub replicas: &'a mut Replicas,
     /// The way to the active controller; answers come back through [`MirrorManager::on_outcome`].
@@ -99,6 +103,10 @@ pub struct Part {
     pub(super) writing: Option<MirrorState>,
     /// When the coordinator is asked again.
     pub(super) ask_at: Option<Nanos>,
+    /// What an alignment awaits.
+    pub(super) align: AlignStep,
+    /// The operator lets the source win where it contradicts the log (decision 39).
+    pub(super) consents: bool,
     /// How far a stop has come.
     pub(super) stop: StopStep,
     /// The source contradicts the log from here.
@@ -178,8 +186,9 @@ impl Settings {
 
 /// Who a connection belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
+pub(super) enum Owner {
     Source(MirrorIx),
+    Inquiry(MirrorIx),
     Fetcher(u32),
 }
 
@@ -188,6 +197,8 @@ enum Owner {
 pub(super) enum ManagerTask {
     /// Something arrived from a source's metadata connection.
     Source(MirrorIx, SourceTask),
+    /// Something arrived from a source broker that is asked about its mirrors.
+    Inquiry(MirrorIx, SourceTask),
     /// Something arrived from another broker that coordinates.
     Peer(ConnId, PeerTask),
     /// A partition of `__mirror_state` is to be read.
@@ -228,6 +239,8 @@ impl Part {
             change: None,
             writing: None,
             ask_at: None,
+            align: AlignStep::default(),
+            consents: false,
             stop: StopStep::default(),
             diverged_at: None,
             gaps: Vec::new(),
@@ -405,6 +418,10 @@ impl MirrorManager {
                 self.tasks.push_back(ManagerTask::Source(mirror, SourceTask { conn, task }));
                 cx.wake(LANE_MANAGER);
             }
+            Owner::Inquiry(mirror) => {
+                self.tasks.push_back(ManagerTask::Inquiry(mirror, SourceTask { conn, task }));
+                cx.wake(LANE_MANAGER);
+            }
             Owner::Fetcher(at) => {
                 let fetcher = &mut self.fetchers[at as usize];
                 if fetcher.link.conn() == Some(conn) {
@@ -421,6 +438,7 @@ impl MirrorManager {
             match self.tasks.pop_front() {
                 Some(ManagerTask::Tick) => self.tick(now, task, cx),
                 Some(ManagerTask::Source(mirror, arrived)) => self.run_source(now, mirror, arrived, task, cx),
+                Some(ManagerTask::Inquiry(mirror, arrived)) => self.run_inquiry(now, mirror, arrived, task, cx),
                 Some(ManagerTask::Peer(conn, arrived)) => self.states.arrived(conn, arrived),
                 Some(ManagerTask::Load(partition)) => {
                     self.coordinator.load(partition, task.image, task.replicas, cx);
@@ -440,14 +458,15 @@ impl MirrorManager {
                 break;
             }
             self.waits.pop_first();
-            match self.part(partition).map(|p| p.state) {
+            let Some(part) = self.part(partition) else { continue };
+            let align = part.align;
+            match Some(part.state) {
                 Some(MirrorState::Failed) => self.retry(now, partition, task, cx),
                 Some(MirrorState::EpochFencing) => {
                     self.fail(now, partition, FailCause::BumpTimedOut, task, cx);
                 }
-                Some(MirrorState::UleRecovery | MirrorState::LogAlignment) => {
-                    self.fail(now, partition, FailCause::ReplicasBehind, task, cx);
-                }
+                Some(MirrorState::LogAlignment) => self.fail(now, partition, align.overdue(), task, cx),
+                Some(MirrorState::UleRecovery) => self.fail(now, partition, FailCause::ReplicasBehind, task, cx),
                 Some(MirrorState::Stopping) => self.fail(now, partition, FailCause::StopTimedOut, task, cx),
                 _ => {}
             }
@@ -455,15 +474,15 @@ impl MirrorManager {
         self.coordinator.append_due(now, task.image, task.replicas, cx);
         self.ask_due(now, task, cx);
         self.sync_sources(now, task, cx);
+        self.inquire_due(now, task, cx);
     }
 
     /// At the end of every task of the broker: barriers that were reached, bumps that were asked for.
     pub fn after(&mut self, now: Now, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         for partition in task.replicas.take_converged() {
-            if matches!(
-                self.part(partition).map(|p| p.state),
-                Some(MirrorState::UleRecovery | MirrorState::LogAlignment)
-            ) {
+            let Some(part) = self.part(partition) else { continue };
+            let aligned = part.state == MirrorState::LogAlignment && part.align == AlignStep::Replicas;
+            if aligned || part.state == MirrorState::UleRecovery {
                 self.enter(now, partition, MirrorState::Mirroring, task, cx);
             }
         }
@@ -499,12 +518,16 @@ impl MirrorManager {
         true
     }
 
+    pub(super) fn own(&mut self, conn: ConnId, owner: Owner) {
+        self.conns.insert(conn, owner);
+    }
+
     pub(super) fn own_source(&mut self, conn: ConnId, mirror: MirrorIx) {
-        self.conns.insert(conn, Owner::Source(mirror));
+        self.own(conn, Owner::Source(mirror));
     }
 
     pub(super) fn own_fetcher(&mut self, conn: ConnId, fetcher: u32) {
-        self.conns.insert(conn, Owner::Fetcher(fetcher));
+        self.own(conn, Owner::Fetcher(fetcher));
     }
 
     pub(super) fn disown(&mut self, conn: ConnId) {
@@ -514,10 +537,11 @@ impl MirrorManager {
     /// Keeps the one timer of this lane at the earliest thing that waits.
     pub(super) fn arm(&mut self, cx: &mut Cx<'_>) {
         let sources = self.sources.values().map(Source::next_deadline).min();
+        let inquiries = self.sources.values().filter_map(|source| source.inquiry.next_deadline()).min();
         let waits = self.waits.first().map(|(at, _)| *at);
         let asks = self.asks.first().map(|(at, _)| *at);
         let coordinators = [self.coordinator.next_deadline(), self.states.next_deadline()];
-        let Some(at) = [sources, waits, asks].into_iter().chain(coordinators).flatten().min() else { return };
+        let Some(at) = [sources, inquiries, waits, asks].into_iter().chain(coordinators).flatten().min() else { return };
         if self.timer_at.is_none_or(|armed| at < armed) {
             self.timer_at = Some(at);
             cx.set_timer(TIMER_MANAGER, at);

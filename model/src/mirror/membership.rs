@@ -92,7 +92,7 @@ impl MirrorManager {
         match self.part(partition).map(|p| (p.leader_epoch, p.mirror)) {
             Some((held, held_mirror)) if held == epoch && held_mirror == mirror => {
                 // What is wanted may be another thing now.
-                self.evaluate(now, partition, task, cx);
+                self.follow_wish(now, partition, task, cx);
             }
             Some((_, held_mirror)) if held_mirror == mirror => self.on_new_term(now, partition, epoch, task, cx),
             _ => {
@@ -166,6 +166,7 @@ impl MirrorManager {
         if let Some(part) = self.parts[at as usize].take() {
             if let Some(source) = self.sources.get_mut(&part.mirror) {
                 source.stop_awaiting(partition);
+                source.inquiry.forget(partition);
             }
         }
         self.free.push(at);

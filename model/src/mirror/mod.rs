@@ -4,13 +4,16 @@
 //! Read in this order: [`epochs`] (the rules), [`source`] (what is known of the source), [`link`] and [`fetcher`] (one
 //! connection, one session), [`copy`] (what a fetcher does with an answer), [`manager`] (what a broker keeps of its
 //! partitions), `membership` (which they are), `transitions` (their states), `placement` (their fetchers), `bumps` (their
-//! leader epochs), [`sync`] (looking at the source now and then), [`retry`].
+//! leader epochs), `align` and [`inquiry`] (what must be known and cut before copying begins), [`stop`] (how it ends), [`sync`]
+//! (looking at the source now and then), [`retry`].
 
+mod align;
 mod bumps;
 pub mod coordinator;
 pub mod copy;
 pub mod epochs;
 pub mod fetcher;
+pub mod inquiry;
 pub mod link;
 pub mod manager;
 mod membership;

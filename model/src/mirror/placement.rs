@@ -2,7 +2,7 @@
 
 use crate::coordinator::routing::java_hash;
 use crate::ids::{Nanos, Now, Offset, PartitionIx};
-use crate::mirror::fetcher::{fetcher_number, FetchLimits, Fetcher, FetcherKey, Position, Task};
+use crate::mirror::fetcher::{fetcher_number, FetchLimits, Fetcher, FetcherKey, Position, Purpose, Task};
 use crate::mirror::manager::{MirrorManager, MirrorTask, LANE_MANAGER};
 use crate::ports::{Cx, Lane};
 use crate::trace::Trace;
@@ -12,6 +12,18 @@ impl MirrorManager {
         &mut self,
         now: Now,
         partition: PartitionIx,
+        task: &mut MirrorTask<'_>,
+        cx: &mut Cx<'_>,
+    ) {
+        self.start_slot(now, partition, Purpose::Copy, task, cx);
+    }
+
+    /// Gives a partition to the fetcher of its source broker.
+    pub(super) fn start_slot(
+        &mut self,
+        now: Now,
+        partition: PartitionIx,
+        purpose: Purpose,
         task: &mut MirrorTask<'_>,
         cx: &mut Cx<'_>,
     ) {
@@ -32,6 +44,7 @@ impl MirrorManager {
             offset: log.end(),
             source_epoch: known.epoch,
             last_epoch: log.latest_epoch(),
+            purpose,
         };
         let config = &mirror_entry.config;
         let key = FetcherKey {
@@ -49,12 +62,10 @@ impl MirrorManager {
         };
         let fetcher = self.fetcher_for(key, limits);
         let slot = self.fetchers[fetcher as usize].add(position);
-        cx.trace(Trace::MirrorFetcherAdded {
-            partition,
-            source: node,
-            offset: position.offset,
-            epoch: position.source_epoch,
-        });
+        if purpose == Purpose::Copy {
+            let (offset, epoch) = (position.offset, position.source_epoch);
+            cx.trace(Trace::MirrorFetcherAdded { partition, source: node, offset, epoch });
+        }
         if let Some(part) = self.part_mut(partition) {
             part.place = Some((fetcher, slot));
         }
@@ -84,7 +95,11 @@ impl MirrorManager {
         let Some((fetcher, slot)) = self.part_mut(partition).and_then(|p| p.place.take()) else { return };
         let held = &mut self.fetchers[fetcher as usize];
         let source = held.key.source;
-        if let (Some(old), Some(part)) = (held.remove(slot), self.part_mut(partition)) {
+        let old = held.remove(slot);
+        if old.is_some_and(|old| old.purpose != Purpose::Copy) {
+            return; // it copied nothing
+        }
+        if let (Some(old), Some(part)) = (old, self.part_mut(partition)) {
             if old.source_hw >= Offset::ZERO {
                 (part.source_hw, part.answered_at) = (old.source_hw, old.answered_at);
             }

@@ -34,6 +34,8 @@ pub struct SourceTopic {
 pub struct SourceCluster {
     /// Addresses by broker id.
     pub brokers: BTreeMap<BrokerId, NodeId>,
+    /// Those that the source listed last: who can be asked about its mirrors.
+    pub live: Vec<(BrokerId, NodeId)>,
     topics: BTreeMap<TopicId, SourceTopic>,
     /// The id the source told last.
     pub cluster_id: Option<Arc<str>>,
@@ -86,6 +88,7 @@ impl SourceCluster {
     ) {
         self.cluster_id = Some(answer.cluster_id.clone());
         self.brokers.extend(answer.brokers.iter().copied());
+        self.live.clone_from(&answer.brokers);
         for topic in &answer.topics {
             let Some(&id) = wanted.get(&topic.name) else { continue };
             let known = self.topics.entry(id).or_default();

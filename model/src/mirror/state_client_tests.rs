@@ -10,7 +10,7 @@ const PEER_NODE: NodeId = NodeId(22);
 
 /// `__mirror_state` has one partition, which another broker leads.
 fn rig() -> (Rig, Coordinator, StateClient) {
-    let mut rig = Rig::new();
+    let mut rig = Rig::bare();
     let state = PartitionState {
         replicas: [PEER].into_iter().collect(),
         isr: [PEER].into_iter().collect(),
@@ -117,7 +117,7 @@ fn a_lost_connection_and_a_late_answer_are_told_to_everybody_who_waits() {
 
 #[test]
 fn without_a_state_topic_there_is_no_coordinator() {
-    let mut rig = Rig::new();
+    let mut rig = Rig::bare();
     let (own, mut client) = (Coordinator::new(1, Nanos::ZERO, 20), StateClient::new(ME, Nanos::from_secs(5)));
     rig.with(|_, task, cx, _| client.read(PartitionIx(60), &key(0), &own, task.image, cx));
     let mut own = own;

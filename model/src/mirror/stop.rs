@@ -40,6 +40,9 @@ impl MirrorManager {
         cx: &mut Cx<'_>,
     ) {
         self.stop_fetching(partition, cx);
+        if let Some(part) = self.part_mut(partition) {
+            part.source_hw = Offset::UNKNOWN;
+        }
         task.replicas.watch_watermark(partition, true);
         self.stopping.insert(partition);
         self.wait(now, partition);

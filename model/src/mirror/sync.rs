@@ -11,6 +11,7 @@ use crate::metadata::configs::MirrorConfig;
 use crate::metadata::image::MetadataImage;
 use crate::mirror::epochs::needs_bump;
 use crate::mirror::fetcher::{FailCause, Task};
+use crate::mirror::inquiry::Inquiry;
 use crate::mirror::link::Link;
 use crate::mirror::manager::{ManagerTask, MirrorManager, MirrorTask, LANE_MANAGER};
 use crate::mirror::source::SourceCluster;
@@ -41,6 +42,10 @@ pub struct Source {
     asked: BTreeSet<PartitionIx>,
     bootstrap: Vec<NodeId>,
     next_bootstrap: usize,
+    /// What the source's brokers are asked about their own mirrors.
+    pub(super) inquiry: Inquiry,
+    /// `request.timeout.ms`.
+    pub(super) timeout: Nanos,
     expected_id: Arc<str>,
     other_id_seen: u32,
     link: Link,
@@ -69,6 +74,8 @@ impl Source {
             asked: BTreeSet::new(),
             bootstrap: nodes.to_vec(),
             next_bootstrap: 0,
+            inquiry: Inquiry::default(),
+            timeout,
             expected_id: config.source_cluster_id.clone(),
             other_id_seen: 0,
             link: Link::new(nodes.first().copied().unwrap_or_default(), timeout),
@@ -230,7 +237,7 @@ impl MirrorManager {
             let Some(source) = self.sources.get_mut(&mirror) else { continue };
             match source.cluster.leader(topic, number) {
                 Ok(_) if retries => self.resume(now, partition, task, cx),
-                Ok(_) => self.enter(now, partition, MirrorState::Mirroring, task, cx),
+                Ok(_) => self.align(now, partition, cx),
                 Err(_) if late.contains(&partition) => {
                     source.awaiting.insert(partition);
                     self.want_refresh(mirror, cx);

@@ -1,9 +1,11 @@
-//! A bench for the mirror room: a manager of a broker that leads everything, over a source that the test plays.
+//! A bench for the mirror room: a manager of a broker that leads everything, its partition of `__mirror_state` too, over a
+//! source that the test plays.
 
+use crate::coordinator::routing::STATE_TOPIC;
 use crate::guards::Guards;
 use crate::ids::{
-    BrokerId, ConnId, LeaderEpoch, MetadataOffset, MirrorIx, Nanos, NodeId, Now, Offset, PartitionEpoch, PartitionIx,
-    TopicId, TopicIx,
+    BrokerEpoch, BrokerId, ConnId, LeaderEpoch, MetadataOffset, MirrorIx, Nanos, NodeId, Now, Offset, PartitionEpoch,
+    PartitionIx, TopicId, TopicIx,
 };
 use crate::log::LogPolicy;
 use crate::metadata::configs::BrokerConfig;
@@ -44,6 +46,9 @@ fn registration(epoch: i32) -> PartitionState {
     }
 }
 
+/// The only partition of `__mirror_state`.
+const STATES: u32 = 90;
+
 fn plain(n: u32, name: &str, epoch: i32) -> Vec<Record> {
     let topic = TopicIx(n);
     vec![
@@ -77,13 +82,20 @@ pub struct Rig {
     /// Every partition's leader epoch in the source's answers.
     pub source_epoch: i32,
     pub now: Now,
+    coordinates: bool,
     next_conn: u64,
 }
 
 impl Rig {
-    pub fn new() -> Self {
+    /// One whose states have no coordinator: nothing is done after a task but what the test does.
+    pub fn bare() -> Self {
+        let config = BrokerConfig {
+            mirror_state_topic_num_partitions: 1,
+            mirror_coordinator_append_linger_ms: 0,
+            ..BrokerConfig::default()
+        };
         let mut rig = Self {
-            manager: MirrorManager::new(ME, &BrokerConfig::default()),
+            manager: MirrorManager::new(ME, &config),
             image: MetadataImage::default(),
             replicas: Replicas::new(ME, Nanos::from_secs(30)),
             controller: ControllerChannel::new(vec![NodeId(100)], Timer(1), Nanos::from_secs(30)),
@@ -94,6 +106,7 @@ impl Rig {
             trace: Vec::new(),
             source_epoch: 0,
             now: Now { mono: Nanos::from_secs(1), wall_ms: 1_000 },
+            coordinates: false,
             next_conn: 1,
         };
         let servers = Record::Config {
@@ -105,14 +118,26 @@ impl Rig {
         rig
     }
 
+    pub fn new() -> Self {
+        let mut rig = Self { coordinates: true, ..Self::bare() };
+        let (incarnation, epoch) = (Default::default(), BrokerEpoch(1));
+        rig.metadata(&[Record::RegisterBroker { broker: ME, node: NodeId(1), incarnation, epoch }]);
+        rig.metadata(&plain(STATES, STATE_TOPIC, 0));
+        rig
+    }
+
     /// Lets something happen, and everything that it wakes.
     pub fn with(&mut self, call: impl FnOnce(&mut MirrorManager, &mut MirrorTask<'_>, &mut Cx<'_>, Now)) {
         let mut out = Outbox::default();
-        let Self { manager, image, replicas, controller, disk, guards, next_conn, now, .. } = self;
-        let mut task = MirrorTask { image, replicas, controller };
+        let Self { manager, image, replicas, controller, disk, guards, next_conn, now, coordinates, .. } = self;
+        let cluster_id = &"destination".into();
+        let mut task = MirrorTask { image, cluster_id, replicas, controller };
         let entropy = Entropy(1);
         let mut cx = Cx { node: NodeId(1), disk, guards, out: &mut out, entropy, next_conn };
         call(manager, &mut task, &mut cx, *now);
+        if *coordinates {
+            manager.after(*now, &mut task, &mut cx);
+        }
         self.take(out);
     }
 
@@ -123,6 +148,7 @@ impl Rig {
                 Effect::Wake(lane) => self.with(|manager, task, cx, now| manager.run(now, lane, task, cx)),
                 Effect::Connect { conn, to } => self.connects.push((conn, to)),
                 Effect::Send { conn, message } => self.sent.push((conn, message)),
+                Effect::SetTimer { timer: TIMER_MANAGER, at } if at <= self.now.mono => self.timer(TIMER_MANAGER),
                 _ => {}
             }
         }
@@ -233,9 +259,12 @@ impl Rig {
     pub fn pass(&mut self, seconds: u64) {
         self.now.mono = self.now.mono + Nanos::from_secs(seconds);
         for nth in 0..=self.manager.fetchers.len() as u64 {
-            let timer = Timer(TIMER_MANAGER.0 + nth);
-            self.with(|manager, _, cx, now| manager.on_input(now, Input::Timer(timer), cx));
+            self.timer(Timer(TIMER_MANAGER.0 + nth));
         }
+    }
+
+    fn timer(&mut self, timer: Timer) {
+        self.with(|manager, _, cx, now| manager.on_input(now, Input::Timer(timer), cx));
     }
 
     /// Topic `n` is mirrored by a fetcher whose connection stands; its first request is out.

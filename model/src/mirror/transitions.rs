@@ -73,7 +73,7 @@ impl MirrorManager {
         let Some(state) = self.part(partition).map(|part| part.state) else { return };
         match state {
             MirrorState::Unknown => {}
-            MirrorState::LogAlignment => self.align(now, partition, task, cx),
+            MirrorState::LogAlignment => self.align(now, partition, cx),
             MirrorState::Mirroring => {
                 if !self.follow_wish(now, partition, task, cx) {
                     self.start_fetching(now, partition, task, cx);
@@ -104,34 +104,11 @@ impl MirrorManager {
         }
     }
 
-    /// LOG_ALIGNMENT awaits the source's leader; then the log is cut to where the last session in this direction ended, if one
-    /// did (decision 8), and the replicas follow.
-    pub(super) fn align(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
-        let Some(part) = self.part(partition) else { return };
-        let (topic, number, mirror) = (part.topic_id, part.number, part.mirror);
-        let position = part.record.as_ref().and_then(|record| record.position);
-        let Some(source) = self.sources.get_mut(&mirror) else { return };
-        if source.cluster.leader(topic, number).is_err() {
-            source.awaiting.insert(partition);
-            return self.want_refresh(mirror, cx);
-        }
-        let Some(position) = position else {
-            return self.enter(now, partition, MirrorState::Mirroring, task, cx);
-        };
-        if task.replicas.align_mirror_leader(now, partition, position, cx).is_err() {
-            return self.fail(now, partition, FailCause::Storage, task, cx);
-        }
-        if task.replicas.start_barrier(now, partition, false, cx) {
-            self.enter(now, partition, MirrorState::Mirroring, task, cx);
-        } else {
-            self.wait(now, partition);
-        }
-    }
-
     /// EPOCH_FENCING awaits a leader epoch above the source's.
     fn fence(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let Some(part) = self.part(partition) else { return };
-        if part.bump_min.is_none() {
+        // One that was asked for before may not be enough for the batch that has to wait.
+        if part.bump_min.is_none_or(|min| part.ahead.is_some_and(|ahead| ahead > min)) {
             let (local, topic, number) = (part.leader_epoch, part.topic_id, part.number);
             let known = self.sources.get(&part.mirror).and_then(|s| s.cluster.epoch(topic, number));
             match part.ahead.max(known) {
@@ -265,7 +242,10 @@ impl MirrorManager {
                 if let Some(source) = self.sources.get_mut(&mirror) {
                     source.cluster.on_hint(topic, number, hint);
                 }
-                self.enter(now, partition, MirrorState::Mirroring, task, cx);
+                match self.part(partition).map(|part| part.state) {
+                    Some(MirrorState::LogAlignment) => self.align(now, partition, cx),
+                    _ => self.enter(now, partition, MirrorState::Mirroring, task, cx),
+                }
             }
             Outcome::Cut(partition, _) => {
                 self.stop_fetching(partition, cx);
@@ -275,6 +255,7 @@ impl MirrorManager {
                     self.enter(now, partition, MirrorState::UleRecovery, task, cx);
                 }
             }
+            Outcome::Aligned(partition) => self.await_replicas(now, partition, task, cx),
             Outcome::Gap(partition, from, to) => {
                 if let Some(part) = self.part_mut(partition) {
                     part.gaps.push((from, to));

@@ -3,8 +3,8 @@
 //! A follower counts only with a position from a fetch in the present leader epoch (decision 31): before, nothing is known of
 //! it, and silence is not agreement.
 
-use crate::guards::replication as guard;
-use crate::ids::{Nanos, Now, Offset, PartitionIx};
+use crate::guards::{mirror as mirror_guard, replication as guard};
+use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::ports::{Cx, DiskError};
 use crate::replica::fetch_session::SessionSlot;
 use crate::replica::partition::{mutant, Replicas};
@@ -116,11 +116,34 @@ impl Replicas {
     ) -> Result<(), DiskError> {
         let Some(log) = self.log(partition) else { return Ok(()) };
         let by_epoch = log.end_offset_for(position.epoch).end;
-        let to = if by_epoch < Offset::ZERO { log.start() } else { by_epoch.min(position.offset) };
+        let by_epoch = if by_epoch < Offset::ZERO { log.start() } else { by_epoch };
+        let mut to = log.end();
+        if !cx.guards.admits(mirror_guard::PositionEpochCuts, to <= by_epoch) {
+            to = by_epoch;
+        }
+        if !cx.guards.admits(mirror_guard::PositionOffsetCuts, to <= position.offset) {
+            to = position.offset;
+        }
         if to >= log.end() {
             return Ok(());
         }
         self.truncate_mirror_leader(now, partition, to, CutCause::Alignment, cx)
+    }
+
+    /// Empties the log of a leader that is about to mirror and has nothing in common with its source that is known: the copy
+    /// begins at 0.
+    ///
+    /// # Errors
+    /// The disk's.
+    pub fn discard_mirror_log(&mut self, now: Now, partition: PartitionIx, cx: &mut Cx) -> Result<(), DiskError> {
+        let Some(log) = self.log(partition) else { return Ok(()) };
+        if log.start() > Offset::ZERO {
+            return self.restart_mirror_leader_at(now, partition, Offset::ZERO, cx);
+        }
+        if log.end() == Offset::ZERO && log.latest_epoch() == LeaderEpoch::NONE {
+            return Ok(());
+        }
+        self.truncate_mirror_leader(now, partition, Offset::ZERO, CutCause::Alignment, cx)
     }
 
     /// Empties a mirror leader's log and lets it begin at `at` (the source's log start passed everything held here).
