@@ -128,6 +128,8 @@ pub struct LastPosition {
 }
 
 impl LastPosition {
+    /// Nothing was mirrored: the logs have nothing in common that is known.
+    pub const NOTHING: Self = Self { epoch: LeaderEpoch(-1), offset: Offset(0) };
     /// In a write: no position from now on. A new session has none before it ends.
     pub const CLEAR: Self = Self { epoch: LeaderEpoch(-1), offset: Offset(-1) };
 }

@@ -10,6 +10,7 @@ registry! { base 256;
     guard MirrorTopicReadOnly: "Clients cannot write to a mirrored topic.", "spec 4.5", ["S32"];
     guard SourceTopicIdMatches: "A source topic of the same name but another id is not mirrored into the old log.", "spec 1.9, S46", ["S46", "S30"];
     guard SourceClusterIdMatches: "A source whose cluster id is not the mirror's is not mirrored from.", "Y10, decision 4", ["S48", "S31"];
+    guard DeletionNeedsProof: "A source topic counts as deleted when two answers in a row, half a refresh interval apart, did not have it.", "decision 4, D-34, peer case META-12", ["L8", "L10"];
     guard SourceEpochMonotone: "What is known of a source partition's leader never goes back to a lower epoch.", "spec 4.3 (highest epoch kept)", ["L8"];
     guard SilenceIsNotNone: "That nobody told a last position does not mean that there is none: it is asked again.", "D-6, D-11, decisions 6 and 34", ["S35", "S6"];
     guard LoopIsRefused: "A topic that the source mirrors from this cluster is not mirrored back.", "decision 26, spec 1.7", ["S47"];

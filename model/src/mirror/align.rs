@@ -132,6 +132,9 @@ impl MirrorManager {
         let all = task.image.topic_config(part.topic).mirror_support_unclean_leader_election;
         self.stop_fetching(partition, cx);
         self.align_step(now, partition, AlignStep::Replicas);
+        if let Some(part) = self.part_mut(partition) {
+            (part.is_young, part.consents) = (true, false);
+        }
         if task.replicas.start_barrier(now, partition, all, cx) {
             self.enter(now, partition, MirrorState::Mirroring, task, cx);
         }

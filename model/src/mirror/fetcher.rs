@@ -176,6 +176,8 @@ pub enum FailCause {
     SourceMetadataStale,
     /// The source has no such topic.
     SourceTopicMissing,
+    /// The source had the topic, and has it no more.
+    SourceTopicDeleted,
     /// The source is another cluster.
     SourceClusterChanged,
     /// The local append or cut failed.
@@ -211,6 +213,7 @@ impl FailCause {
             Self::SourceLeaderUnknown => "Failed to get source metadata: no leader known",
             Self::SourceMetadataStale => "Source metadata is stale: a batch is newer than the known leader epoch",
             Self::SourceTopicMissing => "The source topic does not exist",
+            Self::SourceTopicDeleted => "The source topic is deleted.",
             Self::SourceClusterChanged => "The source cluster id changed",
             Self::Storage => "Storage error at the mirror leader",
             Self::OffsetMismatch => "The fetched offsets do not continue the log",
@@ -218,7 +221,9 @@ impl FailCause {
             Self::LoopFound => "Detected mirror loop: the source mirrors this topic from this cluster",
             Self::PositionUnavailable => "The last mirrored position could not be looked up at the source",
             Self::ReverseNotStopped => "The source's mirror of this partition is not STOPPED",
-            Self::SourceRefuses => "The source does not tell of its mirrors; allow.one.way=true mirrors without failback",
+            Self::SourceRefuses => {
+                "The source does not tell of its mirrors; allow.one.way=true mirrors without failback"
+            }
             Self::BumpTimedOut => "The leader epoch was not raised in time",
             Self::BumpRefused => "The controller refused to raise the leader epoch",
             Self::ReplicasBehind => "The replicas did not reach the leader in time after a cut",
@@ -228,7 +233,7 @@ impl FailCause {
     /// Whether time may heal it.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
-        !matches!(self, Self::Diverged | Self::SourceClusterChanged | Self::LoopFound)
+        !matches!(self, Self::Diverged | Self::SourceClusterChanged | Self::SourceTopicDeleted | Self::LoopFound)
     }
 }
 

@@ -100,6 +100,16 @@ impl Inquiry {
         }
     }
 
+    /// Ends the round under way; gives its connections.
+    pub(super) fn close(&mut self, cx: &mut Cx<'_>) -> Vec<ConnId> {
+        let mut conns = Vec::new();
+        for mut peer in self.round.take().map(|round| round.peers).unwrap_or_default() {
+            conns.extend(peer.link.conn());
+            peer.link.close(cx);
+        }
+        conns
+    }
+
     /// When something is due.
     pub(super) fn next_deadline(&self) -> Option<Nanos> {
         match &self.round {
@@ -287,7 +297,9 @@ impl MirrorManager {
         cx: &mut Cx<'_>,
     ) {
         let one_way = task.image.mirror(mirror).is_some_and(|entry| entry.config.allow_one_way);
-        let Some(round) = self.sources.get_mut(&mirror).and_then(|source| source.inquiry.round.as_mut()) else { return };
+        let Some(round) = self.sources.get_mut(&mirror).and_then(|source| source.inquiry.round.as_mut()) else {
+            return;
+        };
         let Some(at) = round.peers.iter().position(|peer| peer.link.conn() == Some(arrived.conn)) else { return };
         let peer = &mut round.peers[at];
         match arrived.task {
@@ -311,7 +323,9 @@ impl MirrorManager {
                     _ => ErrorCode::UnsupportedVersion,
                 };
                 match body {
-                    Body::ListClusterMirrorsResponse(answer) if error.is_none() => round.on_list(&answer, task.cluster_id),
+                    Body::ListClusterMirrorsResponse(answer) if error.is_none() => {
+                        round.on_list(&answer, task.cluster_id)
+                    }
                     Body::DescribeClusterMirrorsResponse(answer) if error.is_none() => round.on_positions(&answer),
                     // A source that does not know these requests mirrors nothing back: accepted if the operator says so.
                     _ if one_way => {}
@@ -346,7 +360,8 @@ impl MirrorManager {
             }
         }
         for (key, partition) in &round.parts {
-            let topic = self.part(*partition).and_then(|part| task.image.topic(part.topic)).map(|topic| topic.name.clone());
+            let topic =
+                self.part(*partition).and_then(|part| task.image.topic(part.topic)).map(|topic| topic.name.clone());
             let Some(topic) = topic else { continue };
             let mut found = round.verdict(*key, &topic);
             let told = found != Found::Unavailable;

@@ -105,6 +105,8 @@ pub struct Part {
     pub(super) ask_at: Option<Nanos>,
     /// What an alignment awaits.
     pub(super) align: AlignStep,
+    /// Nothing was copied yet in this session.
+    pub(super) is_young: bool,
     /// The operator lets the source win where it contradicts the log (decision 39).
     pub(super) consents: bool,
     /// How far a stop has come.
@@ -240,6 +242,7 @@ impl Part {
             writing: None,
             ask_at: None,
             align: AlignStep::default(),
+            is_young: false,
             consents: false,
             stop: StopStep::default(),
             diverged_at: None,
@@ -250,6 +253,13 @@ impl Part {
     #[must_use]
     pub fn retry_at(&self) -> Option<Nanos> {
         self.retry_at
+    }
+    /// No session ended here, and none got as far as to copy: what the log holds is local.
+    pub(super) fn never_mirrored(&self) -> bool {
+        use MirrorState as S;
+        let before = if self.state == S::Failed { self.previous } else { self.state };
+        let fresh = self.record.as_ref().is_none_or(|record| record.position.is_none());
+        fresh && matches!(before, S::Unknown | S::LogAlignment)
     }
     /// FAILED, and its time has come: all it waits for is what the source says of its leader.
     pub(super) fn is_retrying(&self, now: Now) -> bool {
@@ -443,6 +453,7 @@ impl MirrorManager {
                 Some(ManagerTask::Load(partition)) => {
                     self.coordinator.load(partition, task.image, task.replicas, cx);
                     self.coordinator.sweep(task.image, now, task.replicas, cx);
+                    self.note_mirrors(now, task.image, cx);
                 }
                 None => {}
             }
@@ -541,7 +552,9 @@ impl MirrorManager {
         let waits = self.waits.first().map(|(at, _)| *at);
         let asks = self.asks.first().map(|(at, _)| *at);
         let coordinators = [self.coordinator.next_deadline(), self.states.next_deadline()];
-        let Some(at) = [sources, inquiries, waits, asks].into_iter().chain(coordinators).flatten().min() else { return };
+        let Some(at) = [sources, inquiries, waits, asks].into_iter().chain(coordinators).flatten().min() else {
+            return;
+        };
         if self.timer_at.is_none_or(|armed| at < armed) {
             self.timer_at = Some(at);
             cx.set_timer(TIMER_MANAGER, at);

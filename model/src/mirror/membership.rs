@@ -9,7 +9,7 @@ use crate::mirror::manager::{ManagerTask, MirrorManager, MirrorTask, Part, LANE_
 use crate::mirror::stop::StopStep;
 use crate::mirror::sync::Source;
 use crate::ports::Cx;
-use crate::states::MirrorState;
+use crate::states::{DesiredState, MirrorState};
 
 /// No part.
 const NONE: u32 = u32::MAX;
@@ -38,6 +38,9 @@ impl MirrorManager {
             }
             self.look_at(now, *partition, task, cx);
         }
+        if homes || !delta.mirrors.is_empty() {
+            self.note_mirrors(now, task.image, cx);
+        }
         if !delta.topics_removed.is_empty() || !delta.mirrors.is_empty() {
             self.coordinator.sweep(task.image, now, task.replicas, cx);
         }
@@ -58,20 +61,22 @@ impl MirrorManager {
     pub(super) fn note_membership(&mut self, now: Now, image: &MetadataImage, topic: TopicIx, cx: &mut Cx<'_>) {
         let Some(entry) = image.topic(topic) else { return };
         for (mirror, source) in &mut self.sources {
-            if image.mirror_of(topic).is_none_or(|(m, _)| m != *mirror) {
+            // Nothing is asked about what is not copied (decision 5).
+            if image.mirror_of(topic) != Some((*mirror, DesiredState::Mirroring)) {
                 source.wanted.remove(&entry.name);
             }
         }
-        let Some((mirror, _)) = image.mirror_of(topic) else { return };
+        let Some((mirror, desired)) = image.mirror_of(topic) else { return };
         let Some(entry_mirror) = image.mirror(mirror) else { return };
         let interval = self.settings.refresh;
         let source = self
             .sources
             .entry(mirror)
             .or_insert_with(|| Source::new(&entry_mirror.config, &entry_mirror.source_nodes, interval, now));
-        source.wanted.insert(entry.name.clone(), entry.id);
-        cx.wake(LANE_MANAGER);
-        self.tasks.push_back(ManagerTask::Tick);
+        if desired == DesiredState::Mirroring {
+            source.wanted.insert(entry.name.clone(), entry.id);
+            self.tick_soon(cx);
+        }
     }
 
     /// Brings one partition in line with the image: ours to mirror, or not.

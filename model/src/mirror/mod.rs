@@ -5,7 +5,7 @@
 //! connection, one session), [`copy`] (what a fetcher does with an answer), [`manager`] (what a broker keeps of its
 //! partitions), `membership` (which they are), `transitions` (their states), `placement` (their fetchers), `bumps` (their
 //! leader epochs), `align` and [`inquiry`] (what must be known and cut before copying begins), [`stop`] (how it ends), [`sync`]
-//! (looking at the source now and then), [`retry`].
+//! (looking at the source now and then), `jobs` (what is done once per mirror), [`retry`].
 
 mod align;
 mod bumps;
@@ -14,6 +14,7 @@ pub mod copy;
 pub mod epochs;
 pub mod fetcher;
 pub mod inquiry;
+mod jobs;
 pub mod link;
 pub mod manager;
 mod membership;

@@ -4,7 +4,7 @@
 //! in metadata cannot send a fetcher back (M06, M07).
 
 use crate::guards::{mirror as guard, Guards};
-use crate::ids::{BrokerId, LeaderEpoch, NodeId, PartitionIx, TopicId};
+use crate::ids::{BrokerId, LeaderEpoch, Nanos, NodeId, PartitionIx, TopicId};
 use crate::wire::messages::{LeaderHint, MetadataResponse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub struct SourceTopic {
     pub partitions: Vec<SourcePartition>,
     /// The last answer had another id under this name, or no topic at all.
     pub missing: bool,
+    /// Since when it is missed: one observation may be a glitch (decision 4).
+    missed: Option<Nanos>,
 }
 
 /// The source cluster of one mirror.
@@ -108,6 +110,26 @@ impl SourceCluster {
                 }
             }
         }
+    }
+
+    /// The topics that are proven to be deleted: they were there once, and missed in two answers in a row that lie so far apart.
+    pub fn take_deleted(&mut self, now: Nanos, apart: Nanos, guards: &mut Guards) -> Vec<TopicId> {
+        let mut deleted = Vec::new();
+        for (id, known) in &mut self.topics {
+            if !known.missing || known.partitions.is_empty() {
+                known.missed = None;
+                continue;
+            }
+            let (first, proven) = match known.missed {
+                Some(first) => (first, now >= first + apart),
+                None => (now, false),
+            };
+            known.missed = Some(first);
+            if guards.admits(guard::DeletionNeedsProof, proven) {
+                deleted.push(*id);
+            }
+        }
+        deleted
     }
 
     /// Takes a hint from a fetch answer over; true if it was news.

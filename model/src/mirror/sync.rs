@@ -1,29 +1,22 @@
 //! Looking at the source cluster: who leads what, in which epoch, and is it still the same cluster (spec 6.1, 1.1).
 //!
 //! Every destination broker keeps the leaders its fetchers need; a failure asks for a look at once, and time asks for one
-//! each refresh interval. Only the mirror-level coordinator (the leader of the `__mirror_state` partition that the mirror's
-//! name hashes to) also raises epochs that came close (the periodic bump of spec 3.3).
+//! each refresh interval.
 
-use crate::coordinator::routing::{state_partition, STATE_TOPIC};
 use crate::guards::mirror as guard;
 use crate::ids::{ConnId, MirrorIx, Nanos, NodeId, Now, PartitionIx, TopicId};
 use crate::metadata::configs::MirrorConfig;
-use crate::metadata::image::MetadataImage;
-use crate::mirror::epochs::needs_bump;
 use crate::mirror::fetcher::{FailCause, Task};
 use crate::mirror::inquiry::Inquiry;
 use crate::mirror::link::Link;
-use crate::mirror::manager::{ManagerTask, MirrorManager, MirrorTask, LANE_MANAGER};
+use crate::mirror::manager::{ManagerTask, MirrorManager, MirrorTask, Part, LANE_MANAGER};
 use crate::mirror::source::SourceCluster;
 use crate::ports::Cx;
-use crate::replica::channel::Purpose;
 use crate::states::{DesiredState, MirrorState};
-use crate::wire::messages::{Body, CreatePartitionsRequest, Message, MetadataRequest, MetadataResponse};
+use crate::wire::messages::{Body, Message, MetadataRequest, MetadataResponse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How long the controller may take to let topics grow (spec 1.10).
-const GROWTH_WAIT: Nanos = Nanos::from_secs(3);
 /// How long to wait before a look that found nothing is repeated.
 const RELOOK: Nanos = Nanos::from_secs(1);
 /// Observations in a row before a changed cluster id counts (decision 4).
@@ -84,6 +77,14 @@ impl Source {
         }
     }
 
+    /// Ends everything that is under way, for a mirror that is gone.
+    fn close(&mut self, cx: &mut Cx<'_>) -> Vec<ConnId> {
+        let mut conns = self.inquiry.close(cx);
+        conns.extend(self.link.conn());
+        self.link.close(cx);
+        conns
+    }
+
     /// A topic is gone here: it is not looked up any more, unless another one has its name.
     pub(super) fn drop_topic(&mut self, name: &Arc<str>, id: TopicId) {
         if self.wanted.get(name) == Some(&id) {
@@ -124,14 +125,14 @@ impl MirrorManager {
                 self.source_failed(now, mirror, task, cx);
                 continue;
             }
-            if source.due > now.mono || source.link.is_waiting_for_answer() || source.wanted.is_empty() {
-                if source.wanted.is_empty() {
-                    source.due = now.mono + source.interval;
-                }
+            let due = source.due <= now.mono && !source.link.is_waiting_for_answer();
+            if due && source.wanted.is_empty() && !self.discovers(task.image, mirror) {
+                self.postpone(now, mirror);
                 continue;
             }
+            let Some(source) = self.sources.get_mut(&mirror).filter(|_| due) else { continue };
             if source.link.is_ready() {
-                self.look(now, mirror, cx);
+                self.look(now, mirror, task, cx);
             } else if source.link.is_down() {
                 let Some(to) = source.bootstrap.get(source.next_bootstrap % source.bootstrap.len().max(1)) else {
                     continue;
@@ -143,12 +144,19 @@ impl MirrorManager {
         }
     }
 
-    fn look(&mut self, now: Now, mirror: MirrorIx, cx: &mut Cx<'_>) {
+    fn postpone(&mut self, now: Now, mirror: MirrorIx) {
+        if let Some(source) = self.sources.get_mut(&mirror) {
+            source.due = now.mono + source.interval;
+        }
+    }
+
+    fn look(&mut self, now: Now, mirror: MirrorIx, task: &MirrorTask<'_>, cx: &mut Cx<'_>) {
+        let all = self.discovers(task.image, mirror);
         let Some(source) = self.sources.get_mut(&mirror) else { return };
-        let topics = source.wanted.keys().cloned().collect();
+        let topics = (!all).then(|| source.wanted.keys().cloned().collect());
         source.due = now.mono + source.interval;
         source.asked.append(&mut source.awaiting);
-        source.link.send(now, MetadataRequest { topics: Some(topics) }.into(), Nanos::ZERO, cx);
+        source.link.send(now, MetadataRequest { topics }.into(), Nanos::ZERO, cx);
     }
 
     pub(super) fn run_source(
@@ -166,7 +174,7 @@ impl MirrorManager {
         match arrived.task {
             Task::Opened => {
                 source.link.on_opened();
-                self.look(now, mirror, cx);
+                self.look(now, mirror, task, cx);
             }
             Task::Closed => {
                 source.link.on_closed();
@@ -245,80 +253,44 @@ impl MirrorManager {
                 Err(why) => self.fail(now, partition, why.into(), task, cx),
             }
         }
-        if self.is_mirror_coordinator(task.image, mirror) {
-            self.periodic_bump(task.image, mirror, cx);
-            self.grow_topics(now, mirror, task, cx);
+        self.fail_deleted(now, mirror, task, cx);
+        self.look_after_mirror(now, mirror, answer, task, cx);
+    }
+
+    /// Topics that the source does not have any more, by proof: nothing of them goes on, and their data stay (decision 4, spec
+    /// 1.9). One of the same name and another id counts as that.
+    fn fail_deleted(&mut self, now: Now, mirror: MirrorIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+        let Some(source) = self.sources.get_mut(&mirror) else { return };
+        let apart = Nanos(source.interval.0 / 2);
+        let deleted = source.cluster.take_deleted(now.mono, apart, cx.guards);
+        for id in deleted {
+            let Some(topic) = task.image.topic_of(id).and_then(|ix| task.image.topic(ix)) else { continue };
+            for partition in &topic.partitions {
+                let runs = self.part(*partition).is_some_and(|part| part.attempt >= 0 && part.mirror == mirror);
+                if runs && topic.mirror.is_some_and(|(_, desired)| desired != DesiredState::Stopped) {
+                    self.fail(now, *partition, FailCause::SourceTopicDeleted, task, cx);
+                }
+            }
+        }
+    }
+
+    /// Nobody looks at the source of a mirror that is gone.
+    pub(super) fn drop_source(&mut self, mirror: MirrorIx, cx: &mut Cx<'_>) {
+        if let Some(mut source) = self.sources.remove(&mirror) {
+            source.close(cx).into_iter().for_each(|conn| self.disown(conn));
         }
     }
 
     /// The source is another cluster: nothing of this mirror goes on (decision 4).
     fn fail_all(&mut self, now: Now, mirror: MirrorIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
-        let partitions: Vec<_> =
-            self.iter().filter(|p| p.mirror == mirror && p.attempt >= 0).map(|p| p.partition).collect();
+        let runs = |topic| task.image.mirror_of(topic).is_some_and(|(_, desired)| desired != DesiredState::Stopped);
+        let concerned = |p: &&Part| p.mirror == mirror && p.attempt >= 0 && runs(p.topic);
+        let partitions: Vec<_> = self.iter().filter(concerned).map(|p| p.partition).collect();
         for partition in partitions {
             self.fail(now, partition, FailCause::SourceClusterChanged, task, cx);
         }
         if let Some(source) = self.sources.get_mut(&mirror) {
             source.due = now.mono + source.interval;
-        }
-    }
-
-    /// Whether this broker does the jobs of the mirror as a whole.
-    fn is_mirror_coordinator(&self, image: &MetadataImage, mirror: MirrorIx) -> bool {
-        let (Some(entry), Some(topic)) = (image.mirror(mirror), image.topic_by_name(STATE_TOPIC)) else { return false };
-        let Some(topic) = image.topic(topic) else { return false };
-        let at = state_partition(&entry.name, topic.partitions.len() as u32);
-        let partition = topic.partitions.get(at as usize).and_then(|ix| image.partition(*ix));
-        partition.is_some_and(|p| p.state.leader == self.me)
-    }
-
-    /// Topics that grew at the source grow here (spec 1.10), those that are wanted STOPPED excepted (decision 5). The answer is
-    /// not waited for: what was not done is asked for again at the next look.
-    fn grow_topics(&mut self, now: Now, mirror: MirrorIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
-        let Some(source) = self.sources.get(&mirror) else { return };
-        let mut grown = Vec::new();
-        for (name, id) in &source.wanted {
-            let Some(topic) = task.image.topic_by_name(name) else { continue };
-            let wanted = task.image.mirror_of(topic);
-            let copied = matches!(wanted, Some((m, DesiredState::Mirroring | DesiredState::Paused)) if m == mirror);
-            let here = task.image.topic(topic).filter(|t| t.id == *id && copied).map(|t| t.partitions.len());
-            let there = source.cluster.partition_count(*id);
-            if here.is_some_and(|here| here < there) {
-                grown.push((name.clone(), there as u32));
-            }
-        }
-        if !grown.is_empty() {
-            self.requests += 1;
-            let purpose = Purpose::Mirror(self.requests);
-            let body = CreatePartitionsRequest { topics: grown };
-            task.controller.send(body.into(), purpose, Some(now.mono + GROWTH_WAIT), now, cx);
-        }
-    }
-
-    /// Raises every leader epoch that the source came close to, whoever leads the partition here (spec 3.3; K10: only what
-    /// is wanted MIRRORING).
-    fn periodic_bump(&mut self, image: &MetadataImage, mirror: MirrorIx, cx: &mut Cx<'_>) {
-        let Some(source) = self.sources.get(&mirror) else { return };
-        let mut close = Vec::new();
-        for (name, id) in &source.wanted {
-            let Some(topic) = image.topic_by_name(name) else { continue };
-            if image.mirror_of(topic) != Some((mirror, DesiredState::Mirroring)) {
-                continue;
-            }
-            let Some(entry) = image.topic(topic) else { continue };
-            for (number, partition) in entry.partitions.iter().enumerate() {
-                let (Some(theirs), Some(ours)) =
-                    (source.cluster.epoch(*id, number as u32), image.partition(*partition))
-                else {
-                    continue;
-                };
-                if needs_bump(theirs, ours.state.leader_epoch) {
-                    close.push((*partition, theirs));
-                }
-            }
-        }
-        for (partition, epoch) in close {
-            self.want_bump_anywhere(partition, epoch, cx);
         }
     }
 }

@@ -62,8 +62,14 @@ impl MirrorManager {
             return self.entered(now, partition, task, cx);
         }
         let begins = part.state == MirrorState::LogAlignment && to == MirrorState::Mirroring;
-        // A session has no last position before it ends (decision 7).
-        let position = begins.then_some(LastPosition::CLEAR);
+        let position = if begins {
+            // A session has no last position before it ends (decision 7).
+            Some(LastPosition::CLEAR)
+        } else if to == MirrorState::Stopping && part.never_mirrored() {
+            Some(LastPosition::NOTHING)
+        } else {
+            None
+        };
         self.change(now, partition, Change { position, ..Change::to(to) }, task, cx);
     }
 
@@ -217,11 +223,16 @@ impl MirrorManager {
             Outcome::Proven(partition) => {
                 let Some(part) = self.part_mut(partition) else { return };
                 part.cause = None;
+                let first = std::mem::replace(&mut part.is_young, false);
                 if part.attempt > 0 {
                     // What failed before works: the next failure counts from one (decision 25: written on change only).
                     let change = Change { attempt: 0, ..Change::to(MirrorState::Mirroring) };
                     part.attempt = 0;
                     self.change(now, partition, change, task, cx);
+                }
+                if first {
+                    // The other side may have started at the same moment: neither saw a loop, both make one (decision 26).
+                    self.inquire(partition, cx);
                 }
             }
             Outcome::Bump(partition, epoch) => self.want_bump(partition, epoch, cx),
