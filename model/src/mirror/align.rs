@@ -140,3 +140,7 @@ impl MirrorManager {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "align_tests.rs"]
+mod tests;

@@ -101,7 +101,7 @@ fn rep_23_lag_of_an_answer_without_records() {
     let (topic, mirror) = (TopicIx(0), Some(MirrorIx(0)));
     rig.metadata(&[Record::MirrorTopicStateChange { topic, mirror, desired: DesiredState::Stopped }]);
     assert_eq!((lag(&rig), rig.manager.source_high_watermark(P)), (Some(None), None));
-    assert_eq!((rig.state(0).0, rig.manager.busy_fetchers()), (MirrorState::Stopping, 0));
+    assert_eq!((rig.state(0).0, rig.manager.busy_fetchers()), (MirrorState::Stopped, 0));
 }
 
 fn is_fetch(body: &Body) -> bool {
@@ -119,36 +119,34 @@ fn undefined() -> OffsetForLeaderEpochResponse {
     epoch_ends(&[(P, -1, -1)])
 }
 
-/// A topic that this broker led, and wrote to or not, before it is mirrored: the fetcher is about to ask.
-fn led_before(records: usize) -> Rig {
-    let mut rig = Rig::new();
-    rig.plain_topic(0, "orders");
-    if records > 0 {
-        rig.produce(0, records);
-    }
-    rig.start(0);
-    rig.opened(rig.connects[0].0);
-    rig.answer(&[(0, "orders")]);
-    rig.opened(rig.connects[1].0);
-    rig
-}
-
-/// The log ends in an epoch in which nothing was written and of which the source never heard. A fetch that names it is
-/// refused as out of range, for ever: so it is forgotten.
+/// A topic that this broker led, and wrote to or not, before it is mirrored, and of which the source knows of no mirror: the
+/// two logs have nothing in common that is known. What is local goes, an epoch in which nothing was written too: a fetch that
+/// names it would be refused as out of range, for ever.
 #[test]
-fn an_empty_epoch_of_our_own_is_forgotten() {
-    let mut rig = led_before(0);
-    assert_eq!(rig.replicas.log(P).unwrap().latest_epoch(), LeaderEpoch(0));
-    rig.answer_to(is_epochs, undefined());
-    assert_eq!(rig.replicas.log(P).unwrap().latest_epoch(), LeaderEpoch::NONE);
-    let Some(Body::FetchRequest(fetch)) = rig.sent.last().map(|(_, m)| &m.body) else { panic!("{:?}", rig.sent) };
-    assert_eq!((fetch.parts[0].fetch_offset, fetch.parts[0].last_fetched_epoch), (Offset(0), LeaderEpoch::NONE));
+fn what_was_local_before_the_first_session_goes() {
+    for records in [0, 3] {
+        let mut rig = Rig::new();
+        rig.plain_topic(0, "orders");
+        if records > 0 {
+            rig.produce(0, records);
+        }
+        assert_eq!(rig.replicas.log(P).unwrap().latest_epoch(), LeaderEpoch(0));
+        rig.start(0);
+        rig.opened(rig.connects[0].0);
+        rig.answer(&[(0, "orders")]);
+        rig.opened(rig.connects[1].0);
+        assert_eq!((rig.replicas.log(P).unwrap().latest_epoch(), rig.end()), (LeaderEpoch::NONE, 0));
+        let Some(Body::FetchRequest(fetch)) = rig.sent.last().map(|(_, m)| &m.body) else { panic!("{:?}", rig.sent) };
+        let part = &fetch.parts[0];
+        assert_eq!((part.fetch_offset, part.last_fetched_epoch), (Offset(0), LeaderEpoch::NONE));
+    }
 }
 
-/// As above, but there are records in it: the source's log is another one from the first of them on (decision 39).
+/// Records were copied in an epoch that the source does not know any more: its log is another one from the first of them on
+/// (decision 39).
 #[test]
 fn records_in_an_epoch_that_the_source_never_had_contradict_it() {
-    let mut rig = led_before(3);
+    let mut rig = asking();
     rig.answer_to(is_epochs, undefined());
     let part = rig.manager.part(P).unwrap();
     assert_eq!((part.state, part.cause), (MirrorState::Failed, Some(FailCause::Diverged)));
@@ -175,9 +173,11 @@ fn out_of_range() -> FetchPartAnswer {
 /// Out of range, but the offset is in range: it was refused for its epoch, so that is what is asked about.
 #[test]
 fn a_fetch_refused_for_its_epoch_asks_about_the_epoch() {
-    let mut rig = led_before(3);
-    rig.answer_to(is_epochs, epoch_ends(&[(P, 0, 3)]));
-    rig.answer_to(is_fetch, FetchResponse { parts: vec![out_of_range()], ..Default::default() });
+    let mut rig = asking();
+    rig.answer_to(is_epochs, epoch_ends(&[(P, 0, 2)]));
+    let Body::FetchRequest(fetch) = &rig.last().1.body else { panic!("{:?}", rig.last()) };
+    let parts = vec![FetchPartAnswer { slot: fetch.parts[0].slot, ..out_of_range() }];
+    rig.answer_to(is_fetch, FetchResponse { parts, ..Default::default() });
     let at = |offset| OffsetAnswer {
         partition: P,
         error: ErrorCode::None,
@@ -185,7 +185,7 @@ fn a_fetch_refused_for_its_epoch_asks_about_the_epoch() {
         offset: Offset(offset),
         leader_epoch: LeaderEpoch(0),
     };
-    rig.answer_to(is_offsets, ListOffsetsResponse { parts: vec![at(0), at(3)] });
+    rig.answer_to(is_offsets, ListOffsetsResponse { parts: vec![at(0), at(2)] });
     assert!(rig.sent.last().is_some_and(|(_, m)| is_epochs(&m.body)), "{:?}", rig.sent);
 }
 

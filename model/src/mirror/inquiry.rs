@@ -352,7 +352,6 @@ impl MirrorManager {
             while round.next_question() {}
         }
         let Some(mut round) = source.inquiry.round.take() else { return };
-        source.inquiry.not_before = now.mono + AGAIN;
         for peer in &mut round.peers {
             if let Some(conn) = peer.link.conn() {
                 peer.link.close(cx);
@@ -366,6 +365,9 @@ impl MirrorManager {
             let mut found = round.verdict(*key, &topic);
             let told = found != Found::Unavailable;
             if !cx.guards.admits(guard::SilenceIsNotNone, told) {
+                if let Some(source) = self.sources.get_mut(&mirror) {
+                    source.inquiry.not_before = now.mono + AGAIN;
+                }
                 self.inquire(*partition, cx);
                 continue;
             }

@@ -533,6 +533,12 @@ impl MirrorManager {
         self.conns.insert(conn, owner);
     }
 
+    /// Whether a connection is to a source broker that is asked about its mirrors.
+    #[cfg(test)]
+    pub(super) fn inquires_on(&self, conn: ConnId) -> bool {
+        matches!(self.conns.get(&conn), Some(Owner::Inquiry(_)))
+    }
+
     pub(super) fn own_source(&mut self, conn: ConnId, mirror: MirrorIx) {
         self.own(conn, Owner::Source(mirror));
     }

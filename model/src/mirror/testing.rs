@@ -24,7 +24,8 @@ use crate::testing::MemDisk;
 use crate::trace::Trace;
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
-    Body, ConfigResource, FetchPartAnswer, FetchResponse, Message, MetadataResponse, PartitionMetadata, TopicMetadata,
+    Body, ConfigResource, DescribeClusterMirrorsResponse, FetchPartAnswer, FetchResponse, FoundPosition,
+    ListClusterMirrorsResponse, ListedMirror, Message, MetadataResponse, PartitionMetadata, TopicMetadata,
 };
 use bytes::Bytes;
 use std::sync::Arc;
@@ -67,6 +68,33 @@ fn policy(image: &MetadataImage, topic: TopicIx) -> TopicPolicy {
     TopicPolicy { log: LogPolicy::default(), min_isr: 1, mirrored, read_only: mirrored }
 }
 
+/// What the source says of its own mirrors.
+#[derive(Clone, Debug, Default)]
+pub struct SourceMirrors {
+    pub listed: Vec<ListedMirror>,
+    pub positions: Vec<FoundPosition>,
+    /// The verdict of both answers.
+    pub error: ErrorCode,
+    /// How often it was asked for positions.
+    pub asked: u32,
+}
+
+impl SourceMirrors {
+    fn answer(&mut self, question: &Body) -> Option<Body> {
+        let (error, positions) = (self.error, self.positions.clone());
+        match question {
+            Body::ListClusterMirrorsRequest(_) => {
+                Some(ListClusterMirrorsResponse { error, mirrors: self.listed.clone() }.into())
+            }
+            Body::DescribeClusterMirrorsRequest(_) => {
+                self.asked += 1;
+                Some(DescribeClusterMirrorsResponse { error, mirrors: Vec::new(), positions }.into())
+            }
+            _ => None,
+        }
+    }
+}
+
 /// A manager of a broker that leads everything; every wake runs at once.
 pub struct Rig {
     pub manager: MirrorManager,
@@ -79,6 +107,8 @@ pub struct Rig {
     pub sent: Vec<(ConnId, Message)>,
     /// What was traced.
     pub trace: Vec<Trace>,
+    /// Its one broker is asked, and answers at once.
+    pub source: SourceMirrors,
     /// Every partition's leader epoch in the source's answers.
     pub source_epoch: i32,
     pub now: Now,
@@ -104,6 +134,7 @@ impl Rig {
             connects: Vec::new(),
             sent: Vec::new(),
             trace: Vec::new(),
+            source: SourceMirrors::default(),
             source_epoch: 0,
             now: Now { mono: Nanos::from_secs(1), wall_ms: 1_000 },
             coordinates: false,
@@ -126,6 +157,12 @@ impl Rig {
         rig
     }
 
+    /// Edits the mirror's config.
+    pub fn config(&mut self, key: &str, value: &str) {
+        let resource = ConfigResource::ClusterMirror("m".into());
+        self.metadata(&[Record::Config { resource, key: key.into(), value: Some(value.into()) }]);
+    }
+
     /// Lets something happen, and everything that it wakes.
     pub fn with(&mut self, call: impl FnOnce(&mut MirrorManager, &mut MirrorTask<'_>, &mut Cx<'_>, Now)) {
         let mut out = Outbox::default();
@@ -146,8 +183,12 @@ impl Rig {
         for effect in out.effects {
             match effect {
                 Effect::Wake(lane) => self.with(|manager, task, cx, now| manager.run(now, lane, task, cx)),
+                Effect::Connect { conn, .. } if self.manager.inquires_on(conn) => self.opened(conn),
                 Effect::Connect { conn, to } => self.connects.push((conn, to)),
-                Effect::Send { conn, message } => self.sent.push((conn, message)),
+                Effect::Send { conn, message } => match self.source.answer(&message.body) {
+                    Some(body) => self.reply(conn, message.correlation, body),
+                    None => self.sent.push((conn, message)),
+                },
                 Effect::SetTimer { timer: TIMER_MANAGER, at } if at <= self.now.mono => self.timer(TIMER_MANAGER),
                 _ => {}
             }
