@@ -2,10 +2,11 @@
 
 use crate::broker::config::BrokerConfig;
 use crate::broker::groups::Groups;
-use crate::broker::lanes::{self, kind, timer, Chore, RequestLanes, Task, CHORES, CONTROLLER, METADATA};
+use crate::broker::lanes::{self, kind, timer, Chore, RequestLanes, Task, CHORES, CONTROLLER, METADATA, ORDERS};
 use crate::broker::lifecycle::{Lifecycle, Stage};
 use crate::broker::metadata::Observer;
 use crate::broker::on_clients::ProducerIdBlock;
+use crate::broker::orders::Orders;
 use crate::broker::pending::PendingProduces;
 use crate::broker::upkeep::Flushes;
 use crate::ids::{BrokerEpoch, BrokerId, ConnId, NodeId, Now, TopicId};
@@ -67,6 +68,7 @@ pub struct Broker {
     pub(crate) isr_retry_at: crate::ids::Nanos,
     /// The mirror room's part of this broker.
     pub mirror: MirrorManager,
+    pub(crate) orders: Orders,
     done: Vec<WaitDone>,
     ready: Vec<u32>,
 }
@@ -105,6 +107,7 @@ impl Broker {
             isr_in_flight: false,
             isr_retry_at: crate::ids::Nanos::ZERO,
             mirror: MirrorManager::new(config.broker, &config.configs),
+            orders: Orders::new(crate::ids::Nanos::from_millis(config.configs.mirror_coordinator_write_timeout_ms)),
             done: Vec::new(),
             ready: Vec::new(),
             config,
@@ -188,7 +191,10 @@ impl Broker {
             _ => None,
         };
         let Some(at) = conn.and_then(|conn| self.channels.iter().position(|c| c.owns(conn))) else {
-            return self.mirror.on_input(now, input, cx);
+            if let Some(input) = self.orders.accept(input, cx) {
+                self.mirror.on_input(now, input, cx);
+            }
+            return;
         };
         match input {
             Input::Opened { .. } => self.channels[at].opened(now, cx),
@@ -233,6 +239,7 @@ impl Broker {
                 self.life.isr_due = true;
                 cx.wake(CONTROLLER);
             }
+            kind::ORDERS => self.orders.fired(cx),
             kind::CHORE => {
                 if let Some(chore) = Chore::ALL.get(of as usize) {
                     self.chores.push_back(*chore);
@@ -257,6 +264,8 @@ impl Broker {
             self.run_controller(now, cx);
         } else if lane == CHORES {
             self.run_chores(now, cx);
+        } else if lane == ORDERS {
+            self.run_orders();
         } else if lane.0 >= lanes::MIRROR {
             let (mirror, mut task) = self.mirror_room();
             mirror.run(now, lane, &mut task, cx);
@@ -306,6 +315,7 @@ impl Broker {
         self.flush_due(now, cx);
         let (mirror, mut task) = self.mirror_room();
         mirror.after(now, &mut task, cx);
+        self.after_orders(now, cx);
         for (conn, correlation, body) in self.mirror.take_answers() {
             self.respond(conn, correlation, body, cx);
         }

@@ -132,6 +132,7 @@ impl Broker {
             }
             (Purpose::ProducerIds, result) => self.on_producer_ids(result, now, cx),
             (Purpose::Forward { conn, correlation }, result) => self.on_forwarded(conn, correlation, result, cx),
+            (Purpose::Order(id), result) => self.on_order_decided(id, result, cx),
             (Purpose::Mirror(of), result) => {
                 let outcome = Outcome { purpose: Purpose::Mirror(of), result };
                 let (mirror, mut task) = self.mirror_room();

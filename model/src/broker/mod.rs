@@ -2,7 +2,8 @@
 //!
 //! Read in this order: [`config`], [`lanes`] (which lane does what), [`broker`] (the struct and its door), [`boot`],
 //! [`lifecycle`] (registration, heartbeats, shutdown), [`metadata`] (the observer, and what a new image sets going),
-//! [`requests`], [`on_data`] and [`on_clients`] (the handlers), [`pending`] (producers that wait), [`upkeep`] (flushes,
+//! [`requests`], [`on_data`] and [`on_clients`] (the handlers), [`on_mirrors`], `orders`, `order_rules` and `recoveries` (what
+//! operators ask of mirrors), [`pending`] (producers that wait), [`upkeep`] (flushes,
 //! checkpoints, retention).
 
 pub mod boot;
@@ -15,7 +16,12 @@ pub mod lifecycle;
 pub mod metadata;
 pub mod on_clients;
 pub mod on_data;
+pub mod on_mirrors;
+mod order_rules;
+mod orders;
+mod peers;
 pub mod pending;
+mod recoveries;
 pub mod requests;
 pub mod upkeep;
 

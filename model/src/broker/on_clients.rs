@@ -13,7 +13,7 @@ use crate::wire::messages::{
     IncrementalAlterConfigsResponse, InitProducerIdRequest, InitProducerIdResponse, ListOffsetsRequest,
     ListOffsetsResponse, MetadataRequest, MetadataResponse, NamedResult, OffsetCommitRequest, OffsetCommitResponse,
     OffsetFetchRequest, OffsetFetchResponse, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse,
-    PartitionMetadata, StartMirrorTopicsResponse, TopicMetadata,
+    PartitionMetadata, TopicMetadata,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -247,7 +247,7 @@ impl Broker {
 
     // --------------------------------------------------------------------------------------------------- forwarding
 
-    fn forward_timeout(&self) -> Nanos {
+    pub(crate) fn forward_timeout(&self) -> Nanos {
         Nanos::from_millis(self.config.configs.request_timeout_ms)
     }
 
@@ -294,10 +294,6 @@ fn refusal(request: &Body, error: ErrorCode) -> Option<Body> {
             ElectLeadersResponse { parts: r.parts.iter().map(|p| (*p, error)).collect() }.into()
         }
         Body::CreateClusterMirrorRequest(_) => CreateClusterMirrorResponse { error, message: None }.into(),
-        Body::StartMirrorTopicsRequest(r) => {
-            StartMirrorTopicsResponse { error, topics: r.topics.iter().map(|(_, name, _)| named(name)).collect() }
-                .into()
-        }
         Body::BumpLeaderEpochsRequest(r) => {
             BumpLeaderEpochsResponse { error, parts: r.parts.iter().map(|(p, _)| (*p, error)).collect() }.into()
         }

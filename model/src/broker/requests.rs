@@ -25,6 +25,7 @@ impl Broker {
             Body::OffsetCommitRequest(request) => self.on_offset_commit(conn, correlation, &request, cx),
             Body::OffsetFetchRequest(request) => self.on_offset_fetch(conn, correlation, &request, cx),
             body => {
+                let Some(body) = self.on_operator(conn, correlation, body, now, cx) else { return };
                 let (mirror, mut task) = self.mirror_room();
                 if !mirror.on_request(now, conn, correlation, &body, &mut task, cx) {
                     self.forward(conn, correlation, body, now, cx);

@@ -27,5 +27,11 @@ registry! { base 256;
     guard StateEpochFenced: "A state that builds on another than the last committed one is refused.", "decision 11, spec 7.5", ["S47"];
     guard StateTransitionLegal: "A transition that the table does not have is refused with an error.", "D-8, decision 10, spec 2.2", ["S47"];
     guard StatesDieWithTheirMirror: "States are removed with their mirror or topic.", "D-32, decision 18", ["S49"];
+    guard OrderNeedsStates: "An operator's order goes to the controller only if the state of every partition it is about was told.", "K21, D-19, decisions 32, 34", ["S37", "S47"];
+    guard OrderFitsStates: "An operator's order is refused for topics with a partition in a state that it does not follow.", "spec 2.10, decision 1", ["S37", "L10"];
+    guard RecoveryIsCommitted: "A recovery is answered when the state that it leads back to is committed.", "spec 8.14, decision 11", ["L10", "S47"];
+    quirk "JL" SilencePassesValidation: "Partitions whose coordinator says nothing pass the check of an order.", "K21, D-19", ["S37"];
+    quirk "JL" OrderNeedsExactState: "A stop is taken from MIRRORING and PAUSED only, repeated orders are refused: a FAILED partition cannot be failed over.", "D-1, E-17, spec 2.10", ["L10"];
+    quirk "JL" OneBadTopicRefusesAll: "One partition in a wrong state refuses the order for all topics.", "E-5, decision 2", ["L10"];
     guard MissedPartitionIsRetried: "A partition whose source leader was unknown is looked up again until it is known.", "C26", ["L8", "L9"];
 }

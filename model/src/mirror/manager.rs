@@ -148,6 +148,8 @@ pub struct MirrorManager {
     pub(super) answers: Vec<(ConnId, u32, Body)>,
     /// Stops that wait for a watermark.
     pub(super) stopping: BTreeSet<PartitionIx>,
+    /// Diverged partitions whose source's side wins, by an operator's word in that leader epoch (decision 39).
+    pub(super) source_wins: BTreeMap<PartitionIx, LeaderEpoch>,
 }
 
 /// What the broker's configuration says of mirroring (spec 9.1).
@@ -296,6 +298,7 @@ impl MirrorManager {
             asks: BTreeSet::new(),
             answers: Vec::new(),
             stopping: BTreeSet::new(),
+            source_wins: BTreeMap::new(),
         }
     }
 

@@ -21,6 +21,7 @@ mod membership;
 mod persist;
 mod placement;
 pub mod records;
+pub mod recover;
 pub mod retry;
 pub mod shard;
 pub mod source;

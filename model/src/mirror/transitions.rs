@@ -221,6 +221,7 @@ impl MirrorManager {
     pub(super) fn apply_outcome(&mut self, now: Now, outcome: Outcome, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         match outcome {
             Outcome::Proven(partition) => {
+                self.source_wins.remove(&partition);
                 let Some(part) = self.part_mut(partition) else { return };
                 part.cause = None;
                 let first = std::mem::replace(&mut part.is_young, false);
@@ -273,6 +274,9 @@ impl MirrorManager {
                 }
             }
             Outcome::Contradicted(partition, at) => {
+                if self.cut_for_source(now, partition, at, task, cx) {
+                    return;
+                }
                 if let Some(part) = self.part_mut(partition) {
                     part.diverged_at = Some(at);
                 }

@@ -26,6 +26,8 @@ pub enum Purpose {
         /// Its correlation id.
         correlation: u32,
     },
+    /// An operator's order of mirrored topics, by the number that the broker keeps it under.
+    Order(u32),
     /// The mirror room's; the number is its own.
     Mirror(u64),
 }
@@ -205,6 +207,10 @@ pub fn not_controller(body: &Body) -> bool {
         Body::ElectLeadersResponse(r) => r.parts.iter().any(|(_, e)| of(*e)),
         Body::CreateClusterMirrorResponse(r) => of(r.error),
         Body::StartMirrorTopicsResponse(r) => of(r.error),
+        Body::StopMirrorTopicsResponse(r) => of(r.error),
+        Body::PauseMirrorTopicsResponse(r) => of(r.error),
+        Body::ResumeMirrorTopicsResponse(r) => of(r.error),
+        Body::DeleteClusterMirrorResponse(r) => of(r.error),
         Body::BumpLeaderEpochsResponse(r) => of(r.error),
         _ => false,
     }

@@ -137,6 +137,11 @@ pub struct RecoverMirrorTopicsRequest {
     pub mirror: Arc<str>,
     /// Topics by name.
     pub topics: Vec<Arc<str>>,
+    /// From a broker that an operator asked: the partitions that the receiver leads. From an operator: none, all partitions
+    /// are meant, whoever leads them.
+    pub parts: Vec<PartitionIx>,
+    /// Of a diverged partition, the source's side wins: what differs here is cut (decision 39).
+    pub keep_source: bool,
 }
 
 /// Answer to [`RecoverMirrorTopicsRequest`].
@@ -186,7 +191,7 @@ pub struct DescribeClusterMirrorsRequest {
     pub states: bool,
     /// With offsets at source and destination.
     pub offsets: bool,
-    /// With [`Self::lookups`]: whose mirrors count, namely those with this source.
+    /// With [`Self::lookups`]: which of [`Self::mirrors`] count, namely those with this source.
     pub cluster: Option<Arc<str>>,
     /// The partitions whose last mirrored position is wanted, by topic id and number: a failback asks (spec 1.7).
     pub lookups: Vec<(TopicId, Vec<u32>)>,
@@ -237,22 +242,30 @@ pub struct DescribedPart {
     pub source_offset: Offset,
     /// The local high watermark, −1: unknown.
     pub destination_offset: Offset,
+    /// Which write of the state this is: of two brokers' words on a partition the higher one is the later.
+    pub state_epoch: i32,
+    /// How long ago the source answered last, in milliseconds; `None`: it has not, or the answering broker does not lead.
+    pub source_age_ms: Option<u32>,
 }
 
 /// What a broker can say of a last mirrored position. Three answers that must not be mixed up (decision 6): unavailable
-/// (`error`), none (`position` is `None`), known.
+/// (`error`), none (`position` is `None`), known. A partition that a broker does not coordinate has no entry in its answer, and
+/// silence is "unavailable" too (decision 34). A mirror that has nothing of a partition answers "none", with state UNKNOWN. Where
+/// two brokers claim a partition, the higher state epoch counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FoundPosition {
     /// Topic.
     pub topic: TopicId,
     /// Number.
     pub number: u32,
-    /// NOT_COORDINATOR: another broker knows. COORDINATOR_LOAD_IN_PROGRESS: not yet known.
+    /// COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE: not known now.
     pub error: ErrorCode,
     /// The committed state of the mirrored partition.
     pub state: MirrorState,
     /// The position.
     pub position: Option<LastPosition>,
+    /// Which write of the state this is.
+    pub state_epoch: i32,
 }
 
 /// Offsets of mirrored partitions at their leader (spec 8.13).

@@ -50,6 +50,8 @@ impl Dice {
             position: d.position(),
             source_offset: Offset(d.i64()),
             destination_offset: Offset(d.i64()),
+            state_epoch: d.i32(),
+            source_age_ms: d.coin().then(|| d.below(1 << 20) as u32),
         };
         DescribedMirror {
             name: self.text(),
@@ -66,6 +68,7 @@ impl Dice {
             error: self.error(),
             state: self.state(),
             position: self.position(),
+            state_epoch: self.i32(),
         }
     }
     fn write(&mut self) -> StateWrite {
@@ -113,7 +116,13 @@ pub fn mirror_body(kind: u64, d: &mut Dice) -> Body {
         9 => ResumeMirrorTopicsResponse { error: d.error(), topics: d.list(Dice::named) }.into(),
         10 => DeleteClusterMirrorRequest { mirror: d.text(), state_offset: d.offset() }.into(),
         11 => DeleteClusterMirrorResponse { error: d.error(), message: d.maybe_text() }.into(),
-        12 => RecoverMirrorTopicsRequest { mirror: d.text(), topics: d.list(Dice::text) }.into(),
+        12 => RecoverMirrorTopicsRequest {
+            mirror: d.text(),
+            topics: d.list(Dice::text),
+            parts: d.list(Dice::partition),
+            keep_source: d.coin(),
+        }
+        .into(),
         13 => RecoverMirrorTopicsResponse { error: d.error(), topics: d.list(Dice::named) }.into(),
         14 => ListClusterMirrorsRequest {}.into(),
         15 => ListClusterMirrorsResponse { error: d.error(), mirrors: d.list(Dice::listed) }.into(),

@@ -139,7 +139,11 @@ fn stopping_pausing_resuming_recovering_topics() {
         "0067 0000",
         &format!("{common} 0000000000001234 00"),
     );
-    is(RecoverMirrorTopicsRequest { mirror: "m1".into(), topics }, "006b 0000", &format!("{common} 00"));
+    is(
+        RecoverMirrorTopicsRequest { mirror: "m1".into(), topics, ..Default::default() },
+        "006b 0000",
+        &format!("{common} 00"),
+    );
 
     let golden = "00000000 0000 00  02 (02 'a' 008b 03 'no' 00)  00";
     let topics = vec![named("a")];
@@ -191,6 +195,7 @@ fn describing_mirrors() {
         position: None,
         source_offset: Offset(10),
         destination_offset: Offset(8),
+        ..Default::default()
     };
     let failed = DescribedPart {
         attempt: -1,
@@ -214,6 +219,7 @@ fn describing_mirrors() {
             error: ErrorCode::None,
             state: MirrorState::Stopped,
             position: AT,
+            ..Default::default()
         },
         FoundPosition {
             topic: TopicId(9),
@@ -221,6 +227,7 @@ fn describing_mirrors() {
             error: ErrorCode::NotCoordinator,
             state: MirrorState::Unknown,
             position: None,
+            ..Default::default()
         },
     ];
     let golden = "00000000 0000 00

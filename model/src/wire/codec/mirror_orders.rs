@@ -5,7 +5,7 @@ use crate::wire::codec::admin::{config_pairs, named_results};
 use crate::wire::codec::coder::{Coder, DecodeError, Done, Wire, Wrong};
 use crate::wire::codec::metadata::NO_OPERATIONS;
 use crate::wire::codec::mirror_states::{position, state};
-use crate::wire::codec::tags::Tag;
+use crate::wire::codec::tags::{self, Tag};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
     CreateClusterMirrorRequest, CreateClusterMirrorResponse, DeleteClusterMirrorRequest, DeleteClusterMirrorResponse,
@@ -131,7 +131,11 @@ impl Wire for RecoverMirrorTopicsRequest {
     fn pass(&mut self, c: &mut Coder<'_>) -> Done {
         c.text("MirrorName", &mut self.mirror)?;
         names(c, &mut self.topics)?;
-        c.end()
+        let (led, keep) = (!self.parts.is_empty(), self.keep_source);
+        c.tags(&mut [
+            Tag::new(tags::LED, led, &mut |c| c.array("Led", &mut self.parts, |c, part| c.u32("Led", &mut part.0))),
+            Tag::new(tags::KEEP_SOURCE, keep, &mut |c| c.bool("KeepSource", &mut self.keep_source)),
+        ])
     }
 }
 
@@ -237,7 +241,16 @@ fn described_part(c: &mut Coder<'_>, part: &mut DescribedPart) -> Done {
     c.i16("RetryAttempt", &mut part.attempt)?;
     c.nullable("ErrorMessage", &mut part.message)?;
     position(c, &mut part.position)?;
-    c.end()
+    let (written, heard) = (part.state_epoch != 0, part.source_age_ms.is_some());
+    c.tags(&mut [
+        Tag::new(tags::STATE_EPOCH, written, &mut |c| c.i32("StateEpoch", &mut part.state_epoch)),
+        Tag::new(tags::SOURCE_AGE, heard, &mut |c| {
+            let mut age = part.source_age_ms.unwrap_or_default();
+            c.u32("SourceAge", &mut age)?;
+            part.source_age_ms = Some(age);
+            Ok(())
+        }),
+    ])
 }
 
 /// `LookupResults`, a tagged field.
@@ -252,7 +265,8 @@ fn positions(c: &mut Coder<'_>, found: &mut Vec<FoundPosition>) -> Done {
             c.code(&mut found.error)?;
             state(c, "State", &mut found.state)?;
             position(c, &mut found.position)?;
-            c.end()
+            let written = found.state_epoch != 0;
+            c.tags(&mut [Tag::new(tags::STATE_EPOCH, written, &mut |c| c.i32("StateEpoch", &mut found.state_epoch))])
         },
     )
 }

@@ -24,6 +24,14 @@ pub const INCARNATION: u32 = OWN + 5;
 pub const REPORTS: u32 = OWN + 6;
 /// A write of a mirrored partition's state takes its last position away; without this, no position in it leaves the old one.
 pub const CLEARS: u32 = OWN + 7;
+/// Which write of a mirrored partition's state an answer tells.
+pub const STATE_EPOCH: u32 = OWN + 8;
+/// How long ago a mirror's source answered, in milliseconds.
+pub const SOURCE_AGE: u32 = OWN + 9;
+/// The partitions that a broker recovers for another one.
+pub const LED: u32 = OWN + 10;
+/// A recovery in which the source's side wins.
+pub const KEEP_SOURCE: u32 = OWN + 11;
 
 /// One tagged field.
 pub struct Tag<'f> {
