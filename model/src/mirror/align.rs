@@ -103,7 +103,7 @@ impl MirrorManager {
         // The own log is the one that gives way when it comes back to a former copy; when it goes on where it was, the source must
         // still have what it had (decision 39).
         let flag = task.image.topic_config(part.topic).mirror_support_unclean_leader_election;
-        let may_cut = position != own || flag || part.consents;
+        let may_cut = position != own || flag || self.source_wins(partition);
         let done = match position {
             Some(position) => task.replicas.align_mirror_leader(now, partition, position, cx),
             None => task.replicas.discard_mirror_log(now, partition, cx),
@@ -133,7 +133,7 @@ impl MirrorManager {
         self.stop_fetching(partition, cx);
         self.align_step(now, partition, AlignStep::Replicas);
         if let Some(part) = self.part_mut(partition) {
-            (part.is_young, part.consents) = (true, false);
+            part.is_young = true;
         }
         if task.replicas.start_barrier(now, partition, all, cx) {
             self.enter(now, partition, MirrorState::Mirroring, task, cx);

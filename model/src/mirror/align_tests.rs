@@ -1,9 +1,9 @@
 //! LOG_ALIGNMENT: what the source says of its mirrors, and what is cut.
 
-use crate::ids::{LeaderEpoch, MirrorIx, Offset, PartitionIx, TopicId, TopicIx};
+use crate::ids::{ConnId, LeaderEpoch, MirrorIx, NodeId, Offset, PartitionIx, TopicId, TopicIx};
 use crate::metadata::records::Record;
 use crate::mirror::fetcher::FailCause;
-use crate::mirror::testing::Rig;
+use crate::mirror::testing::{Rig, SOURCE};
 use crate::replica::testing::batch_at;
 use crate::states::{DesiredState, LastPosition, MirrorState};
 use crate::trace::{CutCause, Trace};
@@ -41,7 +41,7 @@ fn listed(topics: &[&str]) -> ListedMirror {
 
 fn found(error: ErrorCode, state: MirrorState, position: Option<(i32, i64)>) -> FoundPosition {
     let position = position.map(|(epoch, offset)| LastPosition { epoch: LeaderEpoch(epoch), offset: Offset(offset) });
-    FoundPosition { topic: TopicId(0), number: 0, error, state, position }
+    FoundPosition { topic: TopicId(0), number: 0, error, state, position, state_epoch: 1 }
 }
 
 fn epochs_end(epoch: i32, end: i64) -> OffsetForLeaderEpochResponse {
@@ -105,7 +105,8 @@ fn silence_cuts_nothing_and_is_asked_again() {
         assert_eq!(rig.source.asked, 4, "once a second");
         rig.source.positions = vec![found(ErrorCode::None, MirrorState::Stopped, Some((0, 3)))];
         rig.pass(1);
-        assert_eq!(rig.connects.len(), 2, "a fetcher asks for the epochs now");
+        let source = |(_, to): &&(ConnId, NodeId)| *to == SOURCE;
+        assert_eq!(rig.connects.iter().filter(source).count(), 2, "a fetcher asks for the epochs now");
         assert!(cuts(&rig).is_empty());
     }
 }
@@ -123,7 +124,7 @@ fn the_wait_for_a_position_ends_in_failed() {
 /// Decision 34: the mirror in the other direction must have stopped, each partition of it.
 #[test]
 fn fbk_08_a_reverse_mirror_that_is_not_stopped_is_waited_for() {
-    let mut rig = comes_back(|rig| {
+    let rig = comes_back(|rig| {
         rig.source.listed = vec![listed(&[])];
         rig.source.positions = vec![found(ErrorCode::None, MirrorState::Stopping, Some((0, 2)))];
     });
@@ -159,15 +160,31 @@ fn cmp_06_a_source_that_does_not_tell_is_refused_unless_one_way_is_allowed() {
     assert_eq!((rig.state(0).0, rig.end()), (MirrorState::Mirroring, 0));
 }
 
+/// Two brokers claim to coordinate the partition: the later state counts, whoever answers first.
+#[test]
+fn of_two_words_on_a_partition_the_later_state_counts() {
+    let at = |state_epoch, offset| FoundPosition {
+        state_epoch,
+        ..found(ErrorCode::None, MirrorState::Stopped, Some((0, offset)))
+    };
+    for positions in [vec![at(4, 1), at(7, 2)], vec![at(7, 2), at(4, 1)]] {
+        let rig = comes_back(|rig| {
+            rig.source.listed = vec![listed(&[])];
+            rig.source.positions = positions;
+        });
+        assert_eq!((rig.state(0).0, rig.end()), (MirrorState::LogAlignment, 2));
+    }
+}
+
 /// FBK-10: of several former mirrors the one with the latest position counts.
 #[test]
 fn fbk_10_the_latest_of_several_positions_counts() {
     let rig = comes_back(|rig| {
-        rig.source.listed = vec![listed(&[])];
-        let at = |epoch, offset| found(ErrorCode::None, MirrorState::Stopped, Some((epoch, offset)));
-        rig.source.positions = vec![at(-1, 0), at(0, 2), at(-1, 9)];
+        rig.source.listed = ["first", "second"].map(|name| ListedMirror { name: name.into(), ..listed(&[]) }).to_vec();
+        let at = |offset| found(ErrorCode::None, MirrorState::Stopped, Some((0, offset)));
+        rig.source.positions_of = vec![("first".into(), vec![at(2)]), ("second".into(), vec![at(1)])];
     });
-    assert_eq!((rig.state(0).0, rig.end()), (MirrorState::LogAlignment, 2));
+    assert_eq!((rig.state(0).0, rig.end(), rig.source.asked), (MirrorState::LogAlignment, 2, 2));
 }
 
 /// Decision 8: what was written here after the last session in this direction goes, and nothing else; the source must still

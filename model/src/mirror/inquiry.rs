@@ -16,7 +16,7 @@ use crate::ports::Cx;
 use crate::states::{LastPosition, MirrorState};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
-    Body, DescribeClusterMirrorsRequest, DescribeClusterMirrorsResponse, ListClusterMirrorsRequest,
+    Body, DescribeClusterMirrorsRequest, DescribeClusterMirrorsResponse, FoundPosition, ListClusterMirrorsRequest,
     ListClusterMirrorsResponse, Message,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -47,8 +47,8 @@ struct Round {
     mirrors: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// The mirrors whose positions are still to be asked for; the first is being asked.
     queue: VecDeque<Arc<str>>,
-    /// Partitions that a coordinator told of, for the mirror that is being asked.
-    told: BTreeSet<Key>,
+    /// What coordinators told of partitions, for the mirror that is being asked.
+    told: BTreeMap<Key, FoundPosition>,
     found: BTreeMap<Key, Finding>,
     refused: bool,
     is_listed: bool,
@@ -156,11 +156,11 @@ impl Round {
 
     fn on_positions(&mut self, answer: &DescribeClusterMirrorsResponse) {
         for told in answer.positions.iter().filter(|told| told.error.is_none()) {
-            let key = (told.topic, told.number);
-            self.told.insert(key);
-            let finding = self.found.entry(key).or_default();
-            finding.position = finding.position.max(told.position);
-            finding.is_running |= !matches!(told.state, MirrorState::Stopped | MirrorState::Unknown);
+            // Two brokers may think that they coordinate a partition: the later state is the one that counts.
+            let before = self.told.entry((told.topic, told.number)).or_insert(*told);
+            if told.state_epoch >= before.state_epoch {
+                *before = *told;
+            }
         }
     }
 
@@ -171,8 +171,14 @@ impl Round {
             for (topic, numbers) in &self.lookups {
                 for number in numbers {
                     let key = (*topic, *number);
-                    if !self.told.contains(&key) {
-                        self.found.entry(key).or_default().is_unavailable = true;
+                    let finding = self.found.entry(key).or_default();
+                    match self.told.get(&key) {
+                        None => finding.is_unavailable = true,
+                        Some(told) => {
+                            finding.position = finding.position.max(told.position);
+                            let over = matches!(told.state, MirrorState::Stopped | MirrorState::Unknown);
+                            finding.is_running |= !over;
+                        }
                     }
                 }
             }
@@ -277,7 +283,7 @@ impl MirrorManager {
             peers,
             mirrors: BTreeMap::new(),
             queue: VecDeque::new(),
-            told: BTreeSet::new(),
+            told: BTreeMap::new(),
             found: BTreeMap::new(),
             refused: false,
             is_listed: false,

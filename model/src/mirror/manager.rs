@@ -107,8 +107,6 @@ pub struct Part {
     pub(super) align: AlignStep,
     /// Nothing was copied yet in this session.
     pub(super) is_young: bool,
-    /// The operator lets the source win where it contradicts the log (decision 39).
-    pub(super) consents: bool,
     /// How far a stop has come.
     pub(super) stop: StopStep,
     /// The source contradicts the log from here.
@@ -245,7 +243,6 @@ impl Part {
             ask_at: None,
             align: AlignStep::default(),
             is_young: false,
-            consents: false,
             stop: StopStep::default(),
             diverged_at: None,
             gaps: Vec::new(),

@@ -67,6 +67,12 @@ impl MirrorManager {
         }
     }
 
+    /// Whether an operator said so in this term.
+    pub(super) fn source_wins(&self, partition: PartitionIx) -> bool {
+        let said = self.source_wins.get(&partition).copied();
+        said.is_some() && said == self.part(partition).map(|part| part.leader_epoch)
+    }
+
     /// The source contradicts the log from an offset on: cuts there, if an operator said so, and has the replicas follow. The
     /// loss is traced by the cut.
     pub(super) fn cut_for_source(
@@ -77,8 +83,7 @@ impl MirrorManager {
         task: &mut MirrorTask<'_>,
         cx: &mut Cx<'_>,
     ) -> bool {
-        let allowed = self.source_wins.get(&partition).copied();
-        if allowed.is_none() || allowed != self.part(partition).map(|part| part.leader_epoch) {
+        if !self.source_wins(partition) {
             return false;
         }
         self.stop_fetching(partition, cx);

@@ -73,6 +73,8 @@ fn policy(image: &MetadataImage, topic: TopicIx) -> TopicPolicy {
 pub struct SourceMirrors {
     pub listed: Vec<ListedMirror>,
     pub positions: Vec<FoundPosition>,
+    /// Those of one mirror, where they differ.
+    pub positions_of: Vec<(Arc<str>, Vec<FoundPosition>)>,
     /// The verdict of both answers.
     pub error: ErrorCode,
     /// How often it was asked for positions.
@@ -86,8 +88,11 @@ impl SourceMirrors {
             Body::ListClusterMirrorsRequest(_) => {
                 Some(ListClusterMirrorsResponse { error, mirrors: self.listed.clone() }.into())
             }
-            Body::DescribeClusterMirrorsRequest(_) => {
+            Body::DescribeClusterMirrorsRequest(asked) => {
                 self.asked += 1;
+                let about = |name| asked.mirrors.as_ref().is_some_and(|mirrors| mirrors.contains(name));
+                let own = self.positions_of.iter().find(|(name, _)| about(name));
+                let positions = own.map_or(positions, |(_, positions)| positions.clone());
                 Some(DescribeClusterMirrorsResponse { error, mirrors: Vec::new(), positions }.into())
             }
             _ => None,
