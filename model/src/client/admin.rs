@@ -6,10 +6,12 @@ use crate::client::cluster::{Cluster, ClusterConfig, ClusterEvent};
 use crate::client::commands::{judge, Command, ItemResult, Need, Target};
 use crate::client::connections::ChannelStatus;
 use crate::client::door::{earlier, Door};
-use crate::ids::{Nanos, NodeId, Now};
+use crate::client::mirror_orders::{Report, Survey};
+use crate::guards::client as guard;
+use crate::ids::{BrokerId, Nanos, NodeId, Now};
 use crate::ports::{Cx, Input, Lane};
 use crate::wire::errors::ErrorCode;
-use crate::wire::messages::Body;
+use crate::wire::messages::{Body, ListClusterMirrorsRequest, ListedMirror};
 use std::collections::VecDeque;
 
 /// An admin client; names and defaults as in Kafka's admin configs.
@@ -76,6 +78,8 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// What was answered last, item by item; items already there after a lost answer count as accepted.
     pub items: Vec<ItemResult>,
+    /// What a question was answered.
+    pub report: Option<Report>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -101,6 +105,15 @@ struct Running {
     /// A request of this attempt is out: its token. Answers to earlier ones are ignored.
     ticket: u32,
     items: Vec<ItemResult>,
+    /// The cluster's mirrors, once the command needed them.
+    listed: Option<Vec<ListedMirror>>,
+    /// The request that is out asks for them.
+    is_listing: bool,
+    /// What brokers said so far, of a question to all of them.
+    survey: Survey,
+    /// The broker of the request that is out.
+    asked: Option<BrokerId>,
+    report: Option<Report>,
     phase: Phase,
 }
 
@@ -217,6 +230,11 @@ impl Admin {
             uncertain: false,
             ticket: 0,
             items: Vec::new(),
+            listed: None,
+            is_listing: false,
+            survey: Survey::default(),
+            asked: None,
+            report: None,
             phase: Phase::Resolving,
         });
         self.look_up(now, cx);
@@ -226,18 +244,16 @@ impl Admin {
     /// Asks for what the command needs, afresh.
     fn look_up(&mut self, now: Now, cx: &mut Cx) {
         let Some(running) = &self.running else { return };
-        match running.order.command.need() {
-            Need::Nothing => self.leave_source(now, cx),
+        match running.need(cx) {
+            Need::Nothing | Need::Mirrors => self.leave_source(now, cx),
             Need::Own(topics) => {
                 self.own.set_topics(topics);
                 self.leave_source(now, cx);
             }
             Need::Source(nodes, topics) => {
-                let config = ClusterConfig { bootstrap: nodes, topics: Some(topics), ..self.config.cluster.clone() };
+                let config = ClusterConfig { bootstrap: nodes, topics, ..self.config.cluster.clone() };
                 match &mut self.source {
-                    Some(source) if source.config().bootstrap == config.bootstrap => {
-                        source.set_topics(config.topics.unwrap_or_default())
-                    }
+                    Some(source) if source.config().bootstrap == config.bootstrap => source.set_topics(config.topics),
                     _ => {
                         self.leave_source(now, cx);
                         self.source = Some(Cluster::new(config, cx));
@@ -263,16 +279,21 @@ impl Admin {
                 self.look_up(now, cx);
                 true
             }
-            Phase::Resolving => self.resolve(now),
+            Phase::Resolving => self.resolve(now, cx),
             Phase::Awaiting(_) => false,
             Phase::Sending(_) => self.send(now, cx),
         }
     }
 
-    fn resolve(&mut self, now: Now) -> bool {
+    fn resolve(&mut self, now: Now, cx: &mut Cx) -> bool {
         let Some(running) = &mut self.running else { return false };
-        let ready = match running.order.command.need() {
+        let ready = match running.need(cx) {
             Need::Nothing => true,
+            Need::Mirrors => {
+                running.is_listing = true;
+                running.phase = Phase::Sending([(Target::Any, ListClusterMirrorsRequest {}.into())].into());
+                return true;
+            }
             Need::Own(_) => self.own.is_fresh(),
             Need::Source(..) => self.source.as_ref().is_some_and(Cluster::is_fresh),
         };
@@ -280,9 +301,10 @@ impl Admin {
             return false;
         }
         let source = self.source.as_ref().map(|s| &s.view);
-        match running.order.command.requests(&self.own.view, source) {
+        match running.order.command.requests(&self.own.view, source, running.listed.as_deref()) {
             Ok(requests) => {
                 running.items.clear();
+                running.survey = Survey::default();
                 running.phase = Phase::Sending(requests.into());
             }
             Err(items) => self.refused(now, ErrorCode::None, items),
@@ -294,9 +316,21 @@ impl Admin {
         let Some(running) = &mut self.running else { return false };
         let Phase::Sending(rest) = &mut running.phase else { return false };
         let Some((target, body)) = rest.front() else {
-            self.end(now, Verdict::Accepted);
+            self.all_sent(now);
             return true;
         };
+        if let (Target::Broker(broker), true) = (target, running.order.command.is_survey()) {
+            // A broker that cannot be reached is noted; the others are asked all the same.
+            let gone = self.own.node(*broker).is_none_or(|node| {
+                let status = self.own.channels.ensure(now, node, cx);
+                matches!(status, ChannelStatus::Down(until) if until > now.mono)
+            });
+            if gone {
+                running.survey.miss(*broker);
+                rest.pop_front();
+                return true;
+            }
+        }
         let node = match target {
             Target::Any => self.own.any_ready(now, cx),
             Target::Broker(broker) => self
@@ -309,6 +343,7 @@ impl Admin {
         if self.own.send(now, node, body.clone(), self.tickets, cx) {
             running.ticket = self.tickets;
             running.attempts += 1;
+            running.asked = if let Target::Broker(broker) = target { Some(*broker) } else { None };
             let mut rest = std::mem::take(rest);
             rest.pop_front();
             running.phase = Phase::Awaiting(rest);
@@ -319,14 +354,23 @@ impl Admin {
     fn on_silence(&mut self, now: Now, ticket: u32) {
         let backoff = self.config.retry_backoff;
         if let Some(running) = self.running.as_mut().filter(|r| r.ticket == ticket) {
-            if matches!(running.phase, Phase::Awaiting(_)) {
-                running.uncertain = true;
-                running.phase = Phase::Resting(now.mono + backoff);
+            let Phase::Awaiting(rest) = &mut running.phase else { return };
+            if let (true, Some(broker)) = (running.order.command.is_survey(), running.asked) {
+                running.survey.miss(broker);
+                running.phase = Phase::Sending(std::mem::take(rest));
+                return;
             }
+            running.uncertain |= !running.is_listing;
+            running.is_listing = false;
+            running.phase = Phase::Resting(now.mono + backoff);
         }
     }
 
     fn on_answer(&mut self, now: Now, ticket: u32, body: Body) {
+        let body = match self.on_report(ticket, body) {
+            Some(body) => body,
+            None => return,
+        };
         let judged = judge(body, &self.own.view);
         let Some(running) = self.running.as_mut().filter(|r| r.ticket == ticket) else { return };
         let Phase::Awaiting(rest) = &mut running.phase else { return };
@@ -347,6 +391,44 @@ impl Admin {
         self.refused(now, error, items);
     }
 
+    /// An answer that tells instead of judging; gives back any other.
+    fn on_report(&mut self, ticket: u32, body: Body) -> Option<Body> {
+        let Some(running) = self.running.as_mut().filter(|r| r.ticket == ticket) else { return Some(body) };
+        let Phase::Awaiting(rest) = &mut running.phase else { return Some(body) };
+        match body {
+            Body::ListClusterMirrorsResponse(answer) if running.is_listing => {
+                running.is_listing = false;
+                running.listed = Some(answer.mirrors);
+                // What else is needed is looked up now.
+                running.phase = Phase::Resting(Nanos::ZERO);
+            }
+            Body::ListClusterMirrorsResponse(answer) => {
+                running.report = Some(Report::Mirrors(answer.mirrors));
+                running.phase = Phase::Sending(std::mem::take(rest));
+            }
+            Body::DescribeClusterMirrorsResponse(answer) if answer.error.is_none() => {
+                running.survey.add(answer.mirrors);
+                running.phase = Phase::Sending(std::mem::take(rest));
+            }
+            other => return Some(other),
+        }
+        None
+    }
+
+    /// Everything was sent and answered.
+    fn all_sent(&mut self, now: Now) {
+        let Some(running) = &mut self.running else { return };
+        let mut verdict = Verdict::Accepted;
+        if running.order.command.is_survey() {
+            let (report, items) = std::mem::take(&mut running.survey).end();
+            if let Some(item) = items.first() {
+                verdict = Verdict::Refused(item.error);
+            }
+            (running.report, running.items) = (Some(report), items);
+        }
+        self.end(now, verdict);
+    }
+
     /// An answer, or the look-up, refused something: again later, or the end.
     fn refused(&mut self, now: Now, whole: ErrorCode, items: Vec<ItemResult>) {
         let backoff = self.config.retry_backoff;
@@ -357,6 +439,7 @@ impl Admin {
         running.uncertain |= errors().any(|e| e == ErrorCode::RequestTimedOut);
         let first = errors().next().unwrap_or(ErrorCode::UnknownServerError);
         if again {
+            running.listed = None; // it may have been another one that was answered from
             self.own.turn();
             running.phase = Phase::Resting(now.mono + backoff);
         } else {
@@ -374,6 +457,7 @@ impl Admin {
                 attempts: running.attempts,
                 verdict,
                 items: running.items,
+                report: running.report,
             });
         }
     }
@@ -409,6 +493,17 @@ impl Admin {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.running.is_none() && self.queue.is_empty()
+    }
+}
+
+impl Running {
+    /// What the command needs to know, with what is listed.
+    fn need(&self, cx: &mut Cx) -> Need {
+        let all_topics = match &self.order.command {
+            Command::Mirror(_) => cx.guards.quirk(guard::PatternsMeetAllTopics),
+            _ => false,
+        };
+        self.order.command.need(self.listed.as_deref(), all_topics)
     }
 }
 

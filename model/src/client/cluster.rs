@@ -142,8 +142,8 @@ impl<T> Cluster<T> {
     }
 
     /// Other topics are of interest from now on; the view is not fresh until they were answered for.
-    pub fn set_topics(&mut self, topics: Vec<Arc<str>>) {
-        self.config.topics = Some(topics);
+    pub fn set_topics(&mut self, topics: impl Into<Option<Vec<Arc<str>>>>) {
+        self.config.topics = topics.into();
         self.refresh.all = true;
         self.refresh.fresh = false;
     }

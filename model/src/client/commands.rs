@@ -1,12 +1,13 @@
 //! Admin commands as plain values: how each becomes a request, and how its answer is judged.
 
 use crate::client::metadata::ClusterView;
+use crate::client::mirror_orders::{self, MirrorOrder};
 use crate::ids::{BrokerId, LeaderEpoch, MetadataOffset, NodeId, Offset, PartitionIx};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
     Body, BumpLeaderEpochsRequest, ConfigEntry, ConfigResource, CreateClusterMirrorRequest, CreatePartitionsRequest,
     CreateTopicsRequest, DeleteRecordsRequest, DeleteTopicsRequest, ElectLeadersRequest,
-    IncrementalAlterConfigsRequest, NamedResult, NewTopic, StartMirrorTopicsRequest,
+    IncrementalAlterConfigsRequest, ListedMirror, NamedResult, NewTopic, StartMirrorTopicsRequest,
 };
 use std::sync::Arc;
 
@@ -59,6 +60,8 @@ pub enum Command {
         /// Patterns to merge into `topics.exclude`.
         exclude: Vec<Arc<str>>,
     },
+    /// What else there is to do with mirrors.
+    Mirror(MirrorOrder),
 }
 
 /// What was answered to one thing that a command names.
@@ -83,10 +86,12 @@ impl From<NamedResult> for ItemResult {
 pub enum Need {
     /// Nothing.
     Nothing,
-    /// Topics of its own cluster.
-    Own(Vec<Arc<str>>),
-    /// The source at these nodes, with these topics.
-    Source(Vec<NodeId>, Vec<Arc<str>>),
+    /// Topics of its own cluster; `None`: all.
+    Own(Option<Vec<Arc<str>>>),
+    /// The mirrors of its own cluster.
+    Mirrors,
+    /// The source at these nodes, with these topics; `None`: all.
+    Source(Vec<NodeId>, Option<Vec<Arc<str>>>),
 }
 
 /// Where a request goes.
@@ -112,23 +117,35 @@ impl Command {
             Self::BumpLeaderEpochs(_) => "BumpLeaderEpochs",
             Self::CreateClusterMirror { .. } => "CreateClusterMirror",
             Self::StartMirrorTopics { .. } => "StartMirrorTopics",
+            Self::Mirror(order) => order.name(),
         }
     }
 
-    /// What has to be looked up first.
+    /// What has to be looked up first; asked again when the mirrors are `listed`. `all_topics` is the quirk of E-16.
     #[must_use]
-    pub fn need(&self) -> Need {
+    pub fn need(&self, listed: Option<&[ListedMirror]>, all_topics: bool) -> Need {
         match self {
-            Self::ElectLeaders { partitions, .. } if !partitions.is_empty() => Need::Own(topics_of(partitions.iter())),
-            Self::DeleteRecords(parts) => Need::Own(topics_of(parts.iter().map(|p| &p.0))),
-            Self::BumpLeaderEpochs(parts) => Need::Own(topics_of(parts.iter().map(|p| &p.0))),
-            Self::CreateClusterMirror { source, .. } => Need::Source(source.clone(), Vec::new()),
-            Self::StartMirrorTopics { source, topics, .. } => Need::Source(source.clone(), topics.clone()),
+            Self::ElectLeaders { partitions, .. } if !partitions.is_empty() => {
+                Need::Own(Some(topics_of(partitions.iter())))
+            }
+            Self::DeleteRecords(parts) => Need::Own(Some(topics_of(parts.iter().map(|p| &p.0)))),
+            Self::BumpLeaderEpochs(parts) => Need::Own(Some(topics_of(parts.iter().map(|p| &p.0)))),
+            // A bootstrap list without a broker leads nowhere: the cluster says what is missing.
+            Self::CreateClusterMirror { source, .. } if source.is_empty() => Need::Nothing,
+            Self::CreateClusterMirror { source, .. } => Need::Source(source.clone(), Some(Vec::new())),
+            Self::StartMirrorTopics { source, topics, .. } => Need::Source(source.clone(), Some(topics.clone())),
+            Self::Mirror(order) => order.need(listed, all_topics),
             _ => Need::Nothing,
         }
     }
 
-    /// The requests, with where they go. `own` and `source` are views that hold what [`Self::need`] asked for.
+    /// Whether every broker is asked, and a silent one is only noted.
+    #[must_use]
+    pub const fn is_survey(&self) -> bool {
+        matches!(self, Self::Mirror(order) if order.is_survey())
+    }
+
+    /// The requests, with where they go. `own`, `source` and `listed` hold what [`Self::need`] asked for.
     ///
     /// # Errors
     /// Items that cannot be resolved.
@@ -136,6 +153,7 @@ impl Command {
         &self,
         own: &ClusterView,
         source: Option<&ClusterView>,
+        listed: Option<&[ListedMirror]>,
     ) -> Result<Vec<(Target, Body)>, Vec<ItemResult>> {
         let body: Body = match self {
             Self::CreateTopics(topics) => CreateTopicsRequest { topics: topics.clone() }.into(),
@@ -155,7 +173,7 @@ impl Command {
             Self::CreateClusterMirror { mirror, source: nodes, configs } => {
                 let mut configs = configs.clone();
                 let has = |configs: &[(Arc<str>, Arc<str>)], key: &str| configs.iter().any(|c| &*c.0 == key);
-                if !has(&configs, "bootstrap.servers") {
+                if !has(&configs, "bootstrap.servers") && !nodes.is_empty() {
                     let list: Vec<String> = nodes.iter().map(ToString::to_string).collect();
                     configs.push(("bootstrap.servers".into(), list.join(",").into()));
                 }
@@ -175,6 +193,7 @@ impl Command {
                 }
                 .into()
             }
+            Self::Mirror(order) => return order.requests(own, source, listed),
         };
         Ok(vec![(Target::Any, body)])
     }
@@ -190,6 +209,7 @@ impl Command {
             Self::CreatePartitions(_) => error == ErrorCode::InvalidPartitions,
             Self::ElectLeaders { .. } => error == ErrorCode::ElectionNotNeeded,
             Self::CreateClusterMirror { .. } => error == ErrorCode::ClusterMirrorAlreadyExists,
+            Self::Mirror(MirrorOrder::Delete(_)) => error == ErrorCode::UnknownClusterMirror,
             _ => false,
         }
     }
@@ -293,7 +313,7 @@ pub fn judge(body: Body, view: &ClusterView) -> Option<(ErrorCode, Vec<ItemResul
             (a.error, if a.error.is_none() { Vec::new() } else { vec![item] })
         }
         Body::StartMirrorTopicsResponse(a) => (a.error, a.topics.into_iter().map(ItemResult::from).collect()),
-        _ => return None,
+        other => return mirror_orders::judge(other).ok(),
     })
 }
 

@@ -17,6 +17,7 @@ pub mod generator;
 pub mod idempotence;
 pub mod latency;
 pub mod metadata;
+pub mod mirror_orders;
 pub mod producer;
 mod questions;
 pub mod read_hash;
