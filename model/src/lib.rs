@@ -14,7 +14,9 @@
 //! 7. [`client`]: producer, consumer, admin
 //! 8. [`mirror`]: fetcher, epochs, states
 //! 9. [`broker`]: one process of all that
+//! 10. [`admin`]: the operators' tool for mirrors, as pure functions
 
+pub mod admin;
 pub mod broker;
 pub mod client;
 pub mod controller;

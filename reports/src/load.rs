@@ -205,6 +205,7 @@ pub fn merge(mut records: Vec<Record>) -> Option<Record> {
         lag: Default::default(),
         curves: Vec::new(),
         bands: Vec::new(),
+        orders: Vec::new(),
         story: Vec::new(),
         story_omitted: 0,
         repro: String::new(),

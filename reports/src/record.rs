@@ -130,6 +130,38 @@ pub struct Curve {
     pub values: Vec<Option<f64>>,
 }
 
+/// What an operator ordered by a step of the timeline, and what was answered.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct OrderTold {
+    /// The step's number, from 1.
+    pub step: u32,
+    /// What it orders.
+    pub order: String,
+    /// When it was given, simulated nanoseconds.
+    pub from_ns: u64,
+    /// When it was answered.
+    pub to_ns: Option<u64>,
+    /// How often it was sent.
+    pub attempts: u32,
+    /// `NONE` if it was accepted, else the name of the first error; "no answer", "not sent".
+    pub answer: String,
+    /// What was refused, item by item.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<String>,
+    /// A call of the tool: its arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<String>,
+    /// Its exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<i32>,
+    /// What it printed on standard output.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub output: String,
+    /// What it printed on standard error.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stderr: String,
+}
+
 /// Percentiles of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Percentiles {
@@ -201,6 +233,9 @@ pub struct Record {
     pub curves: Vec<Curve>,
     /// Faults and operator actions as bands.
     pub bands: Vec<Band>,
+    /// Orders of steps, in the order in which they were given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub orders: Vec<OrderTold>,
     /// State changes, at most 50, oldest first.
     pub story: Vec<StoryLine>,
     /// How many story lines were left out.

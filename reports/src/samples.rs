@@ -81,6 +81,7 @@ pub(crate) fn pass() -> Record {
             band(22, 27, "west/broker-1 down"),
             band(50, 52, "slow disk of west/broker-2"),
         ],
+        orders: vec![],
         story: vec![
             line(1_200, "clusters stand, topics exist: safety phase begins", false),
             line(1_900, "west/orders-0: LOG_ALIGNMENT -> MIRRORING", false),
@@ -125,6 +126,7 @@ pub(crate) fn violation() -> Record {
             quirks: vec!["D-4".to_owned()],
             ..GuardUse::default()
         },
+        orders: vec![],
         story,
         story_omitted: 112,
         wall_s: 1.234,

@@ -24,6 +24,7 @@ pub fn summary(record: &Record, folder: Option<&Path>) -> String {
     wrap(&mut out, "", &record.resolved);
     if record.rows.is_empty() {
         story(&mut out, record);
+        orders(&mut out, record);
         counts(&mut out, record);
     } else {
         matrix(&mut out, record);
@@ -49,6 +50,26 @@ fn story(out: &mut String, record: &Record) {
     let left = record.story.len().saturating_sub(STORY_MAX) as u64 + record.story_omitted;
     if left > 0 {
         let _ = writeln!(out, "… and {} more", count(left));
+    }
+}
+
+/// Orders that were refused or not answered, and whatever the operators' tool printed.
+fn orders(out: &mut String, record: &Record) {
+    for told in &record.orders {
+        if let (Some(args), Some(exit)) = (&told.args, told.exit) {
+            wrap(out, &format!("{:>11} s $ ", seconds(told.from_ns)), &format!("kafka-cluster-mirrors {args}"));
+            // As it is: a broken table is none.
+            out.push_str(&told.output);
+            out.push_str(&told.stderr);
+            if exit != 0 {
+                let _ = writeln!(out, "(exit code {exit})");
+            }
+        } else if told.answer != "NONE" {
+            let refused =
+                if told.refusals.is_empty() { String::new() } else { format!(": {}", told.refusals.join(", ")) };
+            let text = format!("step {} ({}) was answered {}{refused}", told.step, told.order, told.answer);
+            wrap(out, &format!("{:>11} s ? ", seconds(told.from_ns)), &text);
+        }
     }
 }
 

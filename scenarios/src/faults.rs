@@ -1,19 +1,21 @@
 //! Carries out the steps of a timeline: strikes faults, remembers how each ends, and gives operators their orders.
 
 use crate::conditions::Eye;
-use crate::format::action::{Action, ConfigTarget, DiskCall, Elect, NodeRef, Place, Role};
+use crate::format::action::{Action, ConfigTarget, DiskCall, Elect, Keep, NodeRef, Place, Role};
 use crate::format::types::{Config, Stage};
 use crate::lab::{chance, Lab};
 use crate::units::Time;
+use mirrorlab_model::admin::command::{parse, Call};
 use mirrorlab_model::broker::lanes;
 use mirrorlab_model::client::commands::Command;
+use mirrorlab_model::client::mirror_orders::{MirrorOrder, Which};
 use mirrorlab_model::ids::{BrokerId, LeaderEpoch, Nanos, NodeId, Offset, TopicId};
 use mirrorlab_model::ports::{DirName, Input, Lane};
 use mirrorlab_model::wire::messages::{ConfigEntry, ConfigResource, NewTopic};
 use mirrorlab_sim::disk::{DiskModel, ErrorRule, Ops};
 use mirrorlab_sim::net::{self, Cut, Degrade, Fault, FaultId, Jitter, Only, Perturb, SiteIx, Who};
 use mirrorlab_sim::node::{Condition, LastStop, Process, Program};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How a fault ends.
@@ -46,6 +48,8 @@ pub struct Done {
     pub orders: Vec<u32>,
     /// In words, for the story; empty if nothing was there to strike.
     pub text: String,
+    /// A call of the operators' tool, or why it ended before anything was sent.
+    pub call: Option<Result<Call, String>>,
 }
 
 /// Lanes by the names that `slow-lane` steps use.
@@ -63,6 +67,8 @@ pub const LANES: &[(&str, Lane)] = &[
 #[derive(Clone, Debug, Default)]
 pub struct Striker {
     net_faults: u32,
+    /// Operators give an order only once, because its answer is looked at.
+    pub once: bool,
 }
 
 impl Striker {
@@ -258,11 +264,25 @@ impl Striker {
                 None
             }
             Action::CreateMirror { mirror } => {
-                done.orders.extend(lab.create_mirror(stage, mirror));
+                done.orders.extend(lab.create_mirror(stage, mirror, !self.once));
                 None
             }
             Action::StartMirror { mirror, topics } => {
-                done.orders.extend(lab.start_mirror(stage, mirror, topics));
+                done.orders.extend(lab.start_mirror(stage, mirror, topics, !self.once));
+                None
+            }
+            Action::StopMirror { .. }
+            | Action::PauseMirror { .. }
+            | Action::ResumeMirror { .. }
+            | Action::RecoverMirror { .. }
+            | Action::DeleteMirror { .. } => {
+                if let Some((mirror, order)) = mirror_order(action) {
+                    done.orders.extend(lab.mirror_order(mirror, order, !self.once));
+                }
+                None
+            }
+            Action::Cli { on, args, files, .. } => {
+                call_tool(lab, on, args, files, done);
                 None
             }
             Action::Produce { producer, records, .. } => {
@@ -289,7 +309,7 @@ impl Striker {
         };
         if let Some((on, command)) = command {
             if let Some(cluster) = lab.setup.cluster(on) {
-                done.orders.push(lab.order(cluster, command));
+                done.orders.push(lab.give(cluster, command, !self.once));
             }
         }
     }
@@ -619,6 +639,60 @@ fn move_leaders(
     });
 }
 
+/// What a step orders of a mirror, and which mirror.
+fn mirror_order(action: &Action) -> Option<(&String, MirrorOrder)> {
+    let which = |topics: &[String]| {
+        let words: Vec<Arc<str>> = topics.iter().map(|t| t.as_str().into()).collect();
+        Which::of(&words, false)
+    };
+    Some(match action {
+        Action::StopMirror { mirror, topics } => (mirror, MirrorOrder::Stop(mirror.as_str().into(), which(topics))),
+        Action::PauseMirror { mirror, topics } => (mirror, MirrorOrder::Pause(mirror.as_str().into(), which(topics))),
+        Action::ResumeMirror { mirror, topics } => (mirror, MirrorOrder::Resume(mirror.as_str().into(), which(topics))),
+        // The destination's side wins by being stopped (decision 39).
+        Action::RecoverMirror { mirror, topics, keep: Some(Keep::Destination) } => {
+            (mirror, MirrorOrder::Stop(mirror.as_str().into(), which(topics)))
+        }
+        Action::RecoverMirror { mirror, topics, keep } => {
+            let (which, keep_source) = (which(topics), *keep == Some(Keep::Source));
+            (mirror, MirrorOrder::Recover { mirror: mirror.as_str().into(), which, keep_source })
+        }
+        Action::DeleteMirror { mirror } => (mirror, MirrorOrder::Delete(mirror.as_str().into())),
+        _ => return None,
+    })
+}
+
+/// Calls the operators' tool: what breaks its rules sends nothing.
+fn call_tool(lab: &mut Lab, on: &str, args: &str, files: &BTreeMap<String, String>, done: &mut Done) {
+    let words: Vec<&str> = args.split_whitespace().collect();
+    let call = parse(&words, Some(on)).and_then(|call| {
+        let command = call.command(|name| files.get(name).map(|text| with_nodes(lab, text)))?;
+        Ok((call, command))
+    });
+    match (call, lab.setup.cluster(on)) {
+        (Ok((call, command)), Some(cluster)) => {
+            done.orders.push(lab.give(cluster, command, false));
+            done.call = Some(Ok(call));
+        }
+        (Ok(_), None) => {}
+        (Err(message), _) => done.call = Some(Err(message)),
+    }
+}
+
+/// A file of settings in which names of clusters in `bootstrap.servers` stand for their brokers.
+fn with_nodes(lab: &Lab, text: &str) -> String {
+    let nodes = |name: &str| {
+        let cluster = lab.setup.cluster(name.trim()).and_then(|at| lab.setup.clusters.get(usize::from(at)));
+        let list = |brokers: &[NodeId]| brokers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        cluster.map_or_else(|| name.trim().to_owned(), |cluster| list(&cluster.brokers))
+    };
+    let line = |line: &str| match line.split_once('=') {
+        Some((key, value)) if key.trim() == "bootstrap.servers" => format!("bootstrap.servers={}", nodes(value)),
+        _ => line.to_owned(),
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
 fn target_text(action: &Action) -> String {
     match action {
         Action::PowerLoss { node, .. }
@@ -658,7 +732,16 @@ fn target_text(action: &Action) -> String {
         Action::ResetConnections { node: Some(node), .. } => format!(" {node}"),
         Action::ResetConnections { link: Some(link), .. } => format!(" {link}"),
         Action::SetClusterId { on, id } => format!(" {on} {id}"),
-        Action::CreateMirror { mirror } | Action::StartMirror { mirror, .. } => format!(" {mirror}"),
+        Action::CreateMirror { mirror } | Action::DeleteMirror { mirror } => format!(" {mirror}"),
+        Action::StartMirror { mirror, topics }
+        | Action::StopMirror { mirror, topics }
+        | Action::PauseMirror { mirror, topics }
+        | Action::ResumeMirror { mirror, topics }
+        | Action::RecoverMirror { mirror, topics, .. } => {
+            let topics = if topics.is_empty() { String::new() } else { format!(" [{}]", topics.join(", ")) };
+            format!(" {mirror}{topics}")
+        }
+        Action::Cli { on, args, .. } => format!(" on {on}: {args}"),
         Action::Duplicate { kind, .. } | Action::DelayMessages { kind, .. } => format!(" {kind}"),
         _ => String::new(),
     }

@@ -1,15 +1,15 @@
 //! Makes a world from a plan: sites and links, clusters, the operators' clients; and, when the clusters stand, the producers
 //! and consumers.
 
-use crate::format::action::Action;
 use crate::format::types::{Acks, Isolation, Producer as ProducerPlan, Reset, Stage};
 use crate::setup::{ClientSetup, ClusterSetup, MirrorSetup, Setup};
 use crate::units::Chance;
 use mirrorlab_model::broker::BrokerConfig;
-use mirrorlab_model::client::admin::{AdminConfig, Order};
+use mirrorlab_model::client::admin::{AdminConfig, Order, Outcome};
 use mirrorlab_model::client::commands::Command;
 use mirrorlab_model::client::consumer::{self, ConsumerConfig};
 use mirrorlab_model::client::generator::{Choice, GeneratorConfig, Rate};
+use mirrorlab_model::client::mirror_orders::MirrorOrder;
 use mirrorlab_model::client::producer::ProducerConfig;
 use mirrorlab_model::controller::ControllerConfig;
 use mirrorlab_model::guards::Guards;
@@ -127,10 +127,16 @@ impl Lab {
 
     // ------------------------------------------------------------------------------------------------------------ orders
 
-    /// Gives an order to a cluster's operator; returns its id.
+    /// Gives an order to a cluster's operator, who insists on it; returns its id.
     pub fn order(&mut self, cluster: u8, command: Command) -> u32 {
+        self.give(cluster, command, true)
+    }
+
+    /// Gives an order to a cluster's operator, who repeats it after any refusal (`insist`), or only where Kafka's own client
+    /// does; returns its id.
+    pub fn give(&mut self, cluster: u8, command: Command, insist: bool) -> u32 {
         self.orders += 1;
-        let order = Order { id: self.orders, command, timeout: ORDER_TIMEOUT, insist: true };
+        let order = Order { id: self.orders, command, timeout: ORDER_TIMEOUT, insist };
         self.world.call(self.setup.admins[usize::from(cluster)], |process, _, cx| {
             if let Process::Admin(admin) = process {
                 admin.submit(order, cx);
@@ -191,17 +197,17 @@ impl Lab {
     }
 
     /// Orders a mirror and the start of its topics; returns the last order's id.
-    pub fn create_mirror(&mut self, stage: &Stage, name: &str) -> Option<u32> {
+    pub fn create_mirror(&mut self, stage: &Stage, name: &str, insist: bool) -> Option<u32> {
         let plan = stage.mirrors.get(name)?;
         let setup = self.setup.mirrors.iter().find(|m| &*m.name == name)?.clone();
         let source = self.setup.clusters[usize::from(setup.source)].brokers.clone();
         let configs = plan.config.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into())).collect();
-        self.order(setup.destination, Command::CreateClusterMirror { mirror: name.into(), source, configs });
-        self.start_mirror(stage, name, &[])
+        self.give(setup.destination, Command::CreateClusterMirror { mirror: name.into(), source, configs }, insist);
+        self.start_mirror(stage, name, &[], insist)
     }
 
     /// Orders the start of a mirror's topics: these, or all that the plan names.
-    pub fn start_mirror(&mut self, stage: &Stage, name: &str, topics: &[String]) -> Option<u32> {
+    pub fn start_mirror(&mut self, stage: &Stage, name: &str, topics: &[String], insist: bool) -> Option<u32> {
         let plan = stage.mirrors.get(name)?;
         let setup = self.setup.mirrors.iter().find(|m| &*m.name == name)?.clone();
         let source = self.setup.clusters[usize::from(setup.source)].brokers.clone();
@@ -215,7 +221,7 @@ impl Lab {
         for topic in stage.topics.values().filter(|t| t.on == plan.source) {
             for topic_name in topic.names().filter(|n| include.matches(n) && !exclude.matches(n)) {
                 if batch.0 + u64::from(topic.partitions) > PARTITIONS_PER_ORDER {
-                    last = Some(self.start_topics(&setup, source.clone(), std::mem::take(&mut batch.1)));
+                    last = Some(self.start_topics(&setup, source.clone(), std::mem::take(&mut batch.1), insist));
                     batch.0 = 0;
                 }
                 batch.0 += u64::from(topic.partitions);
@@ -225,14 +231,26 @@ impl Lab {
         if batch.1.is_empty() {
             last
         } else {
-            Some(self.start_topics(&setup, source, batch.1))
+            Some(self.start_topics(&setup, source, batch.1, insist))
         }
     }
 
-    fn start_topics(&mut self, setup: &MirrorSetup, source: Vec<NodeId>, topics: Vec<Arc<str>>) -> u32 {
+    /// Orders something of a mirror that exists; returns the order's id.
+    pub fn mirror_order(&mut self, name: &str, order: MirrorOrder, insist: bool) -> Option<u32> {
+        let destination = self.setup.mirrors.iter().find(|m| &*m.name == name)?.destination;
+        Some(self.give(destination, Command::Mirror(order), insist))
+    }
+
+    /// How an order of a cluster's operator ended, once it did.
+    #[must_use]
+    pub fn outcome(&self, order: u32) -> Option<&Outcome> {
+        self.setup.admins.iter().find_map(|node| self.world.node(*node).admin()?.outcome(order))
+    }
+
+    fn start_topics(&mut self, setup: &MirrorSetup, source: Vec<NodeId>, topics: Vec<Arc<str>>, insist: bool) -> u32 {
         let mirror = setup.name.clone();
         let command = Command::StartMirrorTopics { mirror, source, topics, include: Vec::new(), exclude: Vec::new() };
-        self.order(setup.destination, command)
+        self.give(setup.destination, command, insist)
     }
 
     // ----------------------------------------------------------------------------------------------------------- clients
@@ -333,10 +351,7 @@ const CREATED_AT_ONCE: u32 = 10_000;
 /// Which, and why.
 pub fn check_reach(stage: &Stage) -> Result<(), BadConfig> {
     if let Some(step) = stage.timeline.iter().find(|step| !step.action.is_carried_out()) {
-        let why = match step.action {
-            Action::Produce { .. } => "records of a size of their own, or more than 10,000,000 of them at once",
-            _ => "its format is fixed, what it orders comes with the mirror life cycle",
-        };
+        let why = "records of a size of their own, or more than 10,000,000 of them at once";
         let name = step.action.name();
         return Err(BadConfig(format!("this version does not carry out the step `{name}`: {why}")));
     }

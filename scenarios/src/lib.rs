@@ -14,6 +14,7 @@ pub mod face;
 pub mod faults;
 pub mod folder;
 pub mod format;
+pub mod given;
 pub mod hands;
 pub mod lab;
 pub mod marks;

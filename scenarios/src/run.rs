@@ -7,6 +7,7 @@ use crate::checks::{Options as CheckOptions, Suite};
 use crate::conditions::Eye;
 use crate::faults::{undo, Done, Striker, Undo};
 use crate::format::action::{Action, After, Step, Trigger};
+use crate::given::Given;
 use crate::hands::Hands;
 use crate::lab::Lab;
 use crate::marks::{Mark, Marks};
@@ -130,6 +131,7 @@ pub struct Run {
     partitions: u64,
     mirrors_at: Vec<(Nanos, String)>,
     pub(crate) hands: Hands,
+    given: Given,
     recorder: Option<Recorder>,
 }
 
@@ -182,6 +184,7 @@ impl Run {
             partitions,
             mirrors_at: Vec::new(),
             hands: Hands::default(),
+            given: Given::default(),
             recorder: None,
         })
     }
@@ -418,7 +421,7 @@ impl Run {
             BY_HAND => self.do_by_hand(),
             n if n >= MIRRORS => {
                 let name = self.mirrors_at[(n - MIRRORS) as usize].1.clone();
-                self.lab.create_mirror(&self.job.plan.stage, &name);
+                self.lab.create_mirror(&self.job.plan.stage, &name, true);
                 self.story.tell(&self.lab.world, format!("operator creates mirror {name} and starts its topics"), true);
             }
             n if n >= LATE => self.strike(n - LATE),
@@ -446,6 +449,7 @@ impl Run {
             self.heal_partitions(named.as_deref());
         }
         self.note_disks_before(&step.action);
+        self.striker.once = step.expect_error.is_some();
         let done = self.striker.strike(&mut self.lab, &self.job.plan.stage, &step.action, &self.over);
         self.story.tell(&self.lab.world, done.text.clone(), true);
         let band = self.bands.len();
@@ -453,6 +457,7 @@ impl Run {
         if let (Some(lasting), false) = (step.action.lasting(), done.undo.is_empty()) {
             self.lab.world.schedule_script(self.now() + lasting.nanos(), UNDO + n);
         }
+        self.given.note(n, self.lab.world.now(), &done.orders, done.call);
         let nothing = done.undo.is_empty() && done.orders.is_empty();
         self.ordered += usize::from(!done.orders.is_empty());
         self.stands[n as usize] = Stand::Struck { undo: done.undo, orders: done.orders, band };
@@ -622,6 +627,7 @@ impl Run {
             lag: self.meter.lag_percentiles(),
             curves: self.meter.curves(),
             bands: self.bands.clone(),
+            orders: self.given.told(&self.job.plan.stage, &self.lab),
             story: self.story.lines.clone(),
             story_omitted: self.story.omitted,
             repro: String::new(),
@@ -736,6 +742,7 @@ impl Run {
                 met: n == 0,
             });
         }
+        self.given.expectations(&self.job.plan.stage, &self.lab, &mut out);
         for (n, step) in self.job.plan.stage.timeline.iter().enumerate() {
             let got = match (&self.stands[n], &step.trigger) {
                 (Stand::Waiting, Trigger::When { .. }) => "its condition never held in time",

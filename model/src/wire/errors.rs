@@ -8,6 +8,8 @@ macro_rules! codes {
         #[repr(i16)]
         pub enum ErrorCode { $( $(#[$doc])* $name = $code ),* }
         impl ErrorCode {
+            /// All codes.
+            pub const ALL: &'static [Self] = &[ $( Self::$name ),* ];
             /// Finds a code by its number.
             #[must_use]
             pub const fn from_code(code: i16) -> Option<Self> {
@@ -162,6 +164,18 @@ impl ErrorCode {
     #[must_use]
     pub fn is_none(self) -> bool {
         self == Self::None
+    }
+    /// Its name as protocol documents spell it: `INVALID_CLUSTER_MIRROR_STATES`.
+    #[must_use]
+    pub fn name(self) -> String {
+        let mut name = String::new();
+        for c in format!("{self:?}").chars() {
+            if c.is_ascii_uppercase() && !name.is_empty() {
+                name.push('_');
+            }
+            name.push(c.to_ascii_uppercase());
+        }
+        name
     }
     /// Whether a client may send the same again and hope.
     #[must_use]

@@ -149,6 +149,10 @@ pub struct Step {
     /// True: the heal phase leaves this fault in place.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub permanent: bool,
+    /// The order is given once, and this is how it must be answered, by the name of the error (`NONE`: accepted); else the run
+    /// is unmet. Default: an order is repeated until it is accepted or its time is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expect_error: Option<String>,
     /// What.
     #[serde(flatten)]
     pub action: Action,
@@ -431,6 +435,25 @@ pub enum Action {
     },
     /// The mirror is deleted.
     DeleteMirror { mirror: String },
+    /// An operator of the cluster calls the tool `kafka-cluster-mirrors` with these arguments, split at spaces; where it goes is
+    /// filled in (`--bootstrap-server`). What it prints is part of the record.
+    Cli {
+        on: String,
+        args: String,
+        /// Files that the arguments name, as text: settings for `--mirror-config`. In `bootstrap.servers` the name of a cluster
+        /// stands for its brokers.
+        #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+        files: std::collections::BTreeMap<String, String>,
+        /// How it must end, else the run is unmet: 0 or 1.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        expect_exit: Option<u32>,
+        /// What it must print on standard output, else the run is unmet.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        expect_output: Option<String>,
+        /// What it must print on standard error, else the run is unmet.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        expect_stderr: Option<String>,
+    },
     // -- clients
     /// A client begins.
     StartClient { client: String },
@@ -490,6 +513,7 @@ impl Action {
             Self::ResumeMirror { .. } => "resume-mirror",
             Self::RecoverMirror { .. } => "recover-mirror",
             Self::DeleteMirror { .. } => "delete-mirror",
+            Self::Cli { .. } => "cli",
             Self::StartClient { .. } => "start-client",
             Self::StopClient { .. } => "stop-client",
             Self::Produce { .. } => "produce",
@@ -551,15 +575,28 @@ impl Action {
     /// Whether a run can do it: a step that would silently do nothing is refused instead.
     #[must_use]
     pub const fn is_carried_out(&self) -> bool {
-        !matches!(
+        !matches!(self, Self::Produce { record: Some(_), .. } | Self::Produce { records: 10_000_001.., .. })
+    }
+
+    /// Whether it orders something of a cluster that can be refused.
+    #[must_use]
+    pub const fn is_order(&self) -> bool {
+        matches!(
             self,
-            Self::StopMirror { .. }
+            Self::Elect { .. }
+                | Self::CreateTopic { .. }
+                | Self::DeleteTopic { .. }
+                | Self::AddPartitions { .. }
+                | Self::SetConfig { .. }
+                | Self::DeleteRecords { .. }
+                | Self::BumpEpoch { .. }
+                | Self::CreateMirror { .. }
+                | Self::StartMirror { .. }
+                | Self::StopMirror { .. }
                 | Self::PauseMirror { .. }
                 | Self::ResumeMirror { .. }
                 | Self::RecoverMirror { .. }
                 | Self::DeleteMirror { .. }
-                | Self::Produce { record: Some(_), .. }
-                | Self::Produce { records: 10_000_001.., .. }
         )
     }
 
@@ -605,6 +642,7 @@ impl Action {
         "resume-mirror",
         "recover-mirror",
         "delete-mirror",
+        "cli",
         "start-client",
         "stop-client",
         "produce",

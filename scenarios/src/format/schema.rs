@@ -109,6 +109,7 @@ fn steps(schema: &mut Value) {
         "one_way",
         "silent",
         "inside_task",
+        "files",
     ];
     const NEEDED: &[(&str, &str)] = &[("disk-slow", "by"), ("add-partitions", "partitions")];
     let Some(step) = schema.pointer_mut("/$defs/Step") else { return };

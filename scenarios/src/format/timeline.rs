@@ -6,6 +6,7 @@ use super::limits;
 use super::refs::{Build, TopicFact};
 use super::table::{kind_of, At, Table};
 use crate::units::{clip, Quantity, Time};
+use mirrorlab_model::wire::errors::ErrorCode;
 use toml::de::DeValue;
 
 impl Build<'_> {
@@ -132,7 +133,22 @@ impl Build<'_> {
         if let Some(action) = action.as_ref().filter(|_| permanent) {
             self.check_permanent(t, action);
         }
-        Some(Step { name: name.map(|at| at.value), trigger: trigger?, permanent, action: action? })
+        let expect_error = self.expect_error(t, action.as_ref());
+        Some(Step { name: name.map(|at| at.value), trigger: trigger?, permanent, expect_error, action: action? })
+    }
+
+    /// The name of an error that an order is to be answered with.
+    fn expect_error(&mut self, t: &mut Table<'_, '_>, action: Option<&Action>) -> Option<String> {
+        let at = t.text(&mut self.cx, "expect_error")?;
+        let names: Vec<String> = ErrorCode::ALL.iter().map(|code| code.name()).collect();
+        if !names.contains(&at.value) {
+            self.cx.unknown(&at, "unknown-name", ("error", "errors"), names.iter().map(String::as_str));
+        }
+        if let Some(action) = action.filter(|action| !action.is_order()) {
+            let message = format!("`{}` is no order: nothing answers it", action.name());
+            self.cx.error(&at.span, "conflict", message, "remove `expect_error`".to_owned());
+        }
+        Some(at.value)
     }
 
     fn check_permanent(&mut self, t: &mut Table<'_, '_>, action: &Action) {

@@ -19,6 +19,7 @@ impl Build<'_> {
             "latency" | "loss" | "bandwidth" => self.link_action(name, t),
             "disk-full" | "disk-error" | "disk-stall" | "disk-slow" | "bit-rot" => self.disk_action(name, t),
             "clock-jump" | "clock-drift" | "delay-metadata" | "slow-lane" => self.node_action(name, t),
+            "cli" => self.cli(t),
             "start-client" | "stop-client" | "produce" => self.client_action(name, t),
             mirror if mirror.ends_with("-mirror") => self.mirror_action(name, t),
             _ => self.cluster_action(name, t),
@@ -482,6 +483,31 @@ impl Build<'_> {
             "resume-mirror" => Action::ResumeMirror { mirror, topics },
             _ => Action::RecoverMirror { mirror, topics, keep },
         })
+    }
+
+    /// A call of the operators' tool. What is wrong with its arguments the tool itself says, at its time.
+    fn cli(&mut self, t: &mut Table<'_, '_>) -> Option<Action> {
+        let on = self.on(t, "on");
+        let args = self.required(t, "args", "\"--list\"");
+        let mut files = std::collections::BTreeMap::new();
+        if let Some(table) = t.table(&mut self.cx, "files", "`files` of a `cli` step".to_owned()) {
+            for (name, value) in table.entries() {
+                match value.get_ref().as_str() {
+                    Some(text) => {
+                        files.insert(name.value.clone(), text.to_owned());
+                    }
+                    None => {
+                        let message = format!("the file `{}` is not a text", clip(&name.value, 60));
+                        let help = "write its lines as one text: \"\"\"…\"\"\"".to_owned();
+                        self.cx.error(&name.span, "wrong-type", message, help);
+                    }
+                }
+            }
+        }
+        let expect_exit = t.count32(&mut self.cx, "expect_exit", 0..=1);
+        let expect_output = t.text(&mut self.cx, "expect_output").map(|at| at.value);
+        let expect_stderr = t.text(&mut self.cx, "expect_stderr").map(|at| at.value);
+        Some(Action::Cli { on: on?, args: args?.value, files, expect_exit, expect_output, expect_stderr })
     }
 
     /// Topic names and patterns of an order; names must be known at one of the two clusters.

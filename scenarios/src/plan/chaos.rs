@@ -109,7 +109,7 @@ pub(super) fn strikes(chaos: &Chaos, stage: &Stage, vocabulary: &Vocabulary, see
         budget.take(&drawn, at);
         for (later, action) in drawn.actions {
             let trigger = Trigger::At { at: at.plus(later), every: None, times: None };
-            steps.push(Step { name: None, trigger, permanent: false, action });
+            steps.push(Step { name: None, trigger, permanent: false, expect_error: None, action });
         }
     }
     steps

@@ -1,0 +1,113 @@
+//! What operators ordered by steps of the timeline, and what they were answered: for the record, and for steps that say what the
+//! answer has to be. Accepted is not done (decision 41): whether it came about is what states and conditions tell.
+
+use crate::format::action::Action;
+use crate::format::types::Stage;
+use crate::lab::Lab;
+use mirrorlab_model::admin::command::Call;
+use mirrorlab_model::admin::render::{render, Printed};
+use mirrorlab_model::client::admin::{Outcome, Verdict};
+use mirrorlab_model::ids::Nanos;
+use mirrorlab_reports::record::{Expectation, OrderTold};
+
+/// One step's orders.
+#[derive(Clone, Debug)]
+struct Entry {
+    step: u32,
+    at: Nanos,
+    orders: Vec<u32>,
+    call: Option<Result<Call, String>>,
+}
+
+/// All of them, in the order in which they were given.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    entries: Vec<Entry>,
+}
+
+impl Given {
+    /// A step struck; these are the orders that it gave.
+    pub fn note(&mut self, step: u32, at: Nanos, orders: &[u32], call: Option<Result<Call, String>>) {
+        if !orders.is_empty() || call.is_some() {
+            self.entries.push(Entry { step, at, orders: orders.to_vec(), call });
+        }
+    }
+
+    /// What became of them.
+    #[must_use]
+    pub fn told(&self, stage: &Stage, lab: &Lab) -> Vec<OrderTold> {
+        self.entries.iter().filter_map(|entry| told(entry, stage, lab)).collect()
+    }
+
+    /// Adds what steps say of the answers to their orders.
+    pub fn expectations(&self, stage: &Stage, lab: &Lab, out: &mut Vec<Expectation>) {
+        for entry in &self.entries {
+            let Some(step) = stage.timeline.get(entry.step as usize) else { continue };
+            let what = |of: &str| format!("{of} of step {} ({})", entry.step + 1, step.action.name());
+            let mut expect = |of: &str, expected: String, got: String| {
+                out.push(Expectation { what: what(of), met: expected == got, expected, got });
+            };
+            if let Some(expected) = &step.expect_error {
+                let got = entry.orders.last().and_then(|id| lab.outcome(*id)).map_or("no answer".into(), answer);
+                expect("answer", expected.clone(), got);
+            }
+            let Action::Cli { expect_exit, expect_output, expect_stderr, .. } = &step.action else { continue };
+            let printed = printed(entry, lab).unwrap_or_else(|| Printed { exit: -1, ..Printed::default() });
+            if let Some(exit) = expect_exit {
+                expect("exit code", exit.to_string(), printed.exit.to_string());
+            }
+            if let Some(text) = expect_output {
+                expect("output", text.trim_end().to_owned(), printed.out.trim_end().to_owned());
+            }
+            if let Some(text) = expect_stderr {
+                expect("standard error", text.trim_end().to_owned(), printed.err.trim_end().to_owned());
+            }
+        }
+    }
+}
+
+fn answer(outcome: &Outcome) -> String {
+    match outcome.verdict {
+        Verdict::Accepted => "NONE".to_owned(),
+        Verdict::Refused(error) => error.name(),
+        Verdict::Undecided => "no answer".to_owned(),
+    }
+}
+
+fn printed(entry: &Entry, lab: &Lab) -> Option<Printed> {
+    match entry.call.as_ref()? {
+        Ok(call) => Some(render(call, lab.outcome(*entry.orders.last()?)?, None)),
+        Err(message) => Some(Printed::usage(message)),
+    }
+}
+
+fn told(entry: &Entry, stage: &Stage, lab: &Lab) -> Option<OrderTold> {
+    let step = stage.timeline.get(entry.step as usize)?;
+    let outcome = entry.orders.last().and_then(|id| lab.outcome(*id));
+    let printed = printed(entry, lab);
+    let refusals = outcome.map(|o| {
+        let refused = o.items.iter().filter(|item| !item.error.is_none());
+        let line = |item: &mirrorlab_model::client::commands::ItemResult| {
+            let why = item.message.as_deref().map_or(String::new(), |why| format!(" ({why})"));
+            format!("{}: {}{why}", item.name, item.error.name())
+        };
+        refused.map(line).collect()
+    });
+    Some(OrderTold {
+        step: entry.step + 1,
+        order: step.action.name().to_owned(),
+        from_ns: entry.at.0,
+        to_ns: outcome.map(|o| o.ended.0),
+        attempts: outcome.map_or(0, |o| o.attempts),
+        answer: match (&entry.call, outcome) {
+            (Some(Err(_)), _) => "not sent".to_owned(),
+            (_, Some(outcome)) => answer(outcome),
+            (_, None) => "no answer".to_owned(),
+        },
+        refusals: refusals.unwrap_or_default(),
+        args: if let Action::Cli { args, .. } = &step.action { Some(args.clone()) } else { None },
+        exit: printed.as_ref().map(|p| p.exit),
+        output: printed.as_ref().map(|p| p.out.clone()).unwrap_or_default(),
+        stderr: printed.map(|p| p.err).unwrap_or_default(),
+    })
+}
