@@ -1,7 +1,7 @@
 //! Leader epochs are raised above the source's: wishes are collected, and go to the controller at the end of a task (spec
 //! 3.3, 3.4).
 
-use crate::guards::mirror as guard;
+use crate::guards::{mirror as guard, prototype as quirk};
 use crate::ids::{LeaderEpoch, Now, PartitionIx};
 use crate::mirror::epochs::bump_minimum;
 use crate::mirror::fetcher::FailCause;
@@ -51,6 +51,9 @@ impl MirrorManager {
         let bumps = std::mem::take(&mut self.bumps);
         for parts in bumps.chunks(BUMPS_PER_REQUEST) {
             self.requests += 1;
+            if cx.guards.is_on(quirk::BumpWaitsForCompany) && parts.len() > 1 {
+                self.company.push(parts.to_vec());
+            }
             self.bumps_asked.insert(self.requests, parts.to_vec());
             let body = BumpLeaderEpochsRequest { parts: parts.to_vec() };
             let purpose = Purpose::Mirror(self.requests);

@@ -281,6 +281,8 @@ pub struct Fetcher {
     pub(super) questions: Vec<u32>,
     /// Occupied slots.
     pub(super) count: u32,
+    /// Quirk D-48: it asks nothing any more.
+    pub(super) is_dead: bool,
     /// Last reading for which the timer was armed.
     pub(super) timer_at: Nanos,
 }
@@ -309,6 +311,7 @@ impl Fetcher {
             asked: Asked::Nothing,
             questions: Vec::new(),
             count: 0,
+            is_dead: false,
             timer_at: Nanos::ZERO,
         }
     }

@@ -3,6 +3,7 @@
 //!
 //! Nothing here waits for the controller's answer: what was not done is seen again at the next look.
 
+use crate::guards::prototype as quirk;
 use crate::ids::{MetadataOffset, Nanos};
 use crate::ids::{MirrorIx, Now};
 use crate::metadata::image::MetadataImage;
@@ -143,7 +144,11 @@ impl MirrorManager {
         for (name, id) in &source.wanted {
             let Some(topic) = task.image.topic_by_name(name) else { continue };
             let wanted = task.image.mirror_of(topic);
-            let copied = wanted == Some((mirror, DesiredState::Mirroring));
+            let copied = match wanted.filter(|(m, _)| *m == mirror) {
+                Some((_, DesiredState::Mirroring)) => true,
+                Some((_, DesiredState::Stopped)) => cx.guards.quirk(quirk::StoppedTopicsAreSynced),
+                _ => false,
+            };
             let here = task.image.topic(topic).filter(|t| t.id == *id && copied).map(|t| t.partitions.len());
             let there = source.cluster.partition_count(*id);
             if here.is_some_and(|here| here < there) {
