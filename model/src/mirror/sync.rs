@@ -254,6 +254,7 @@ impl MirrorManager {
             }
         }
         self.fail_deleted(now, mirror, task, cx);
+        self.periodic_bump(task.image, mirror, cx);
         self.look_after_mirror(now, mirror, answer, task, cx);
     }
 
