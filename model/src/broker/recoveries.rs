@@ -20,7 +20,7 @@ pub(crate) struct Recover {
     /// Partitions that this broker recovers, and the topic named that they belong to.
     own: BTreeMap<PartitionIx, usize>,
     /// Until when.
-    pub deadline: Nanos,
+    deadline: Nanos,
 }
 
 impl Recover {
