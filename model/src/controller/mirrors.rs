@@ -257,8 +257,10 @@ pub(crate) fn stop_matching(plan: &mut Plan<'_>, mirror: MirrorIx, matches: impl
     let image = plan.image();
     let Some(known) = image.mirror(mirror).cloned() else { return };
     for &topic in &known.topics {
+        let again = plan.guards.quirk(guard::ExcludedStoppedAgain);
         let Some(t) = plan.image().topic(topic) else { continue };
-        let runs = matches!(t.mirror, Some((m, DesiredState::Mirroring | DesiredState::Paused)) if m == mirror);
+        let runs =
+            again || matches!(t.mirror, Some((m, DesiredState::Mirroring | DesiredState::Paused)) if m == mirror);
         if runs && matches(&t.name) && !named.contains(&t.name) {
             plan.push(Record::MirrorTopicStateChange { topic, mirror: Some(mirror), desired: DesiredState::Stopped });
         }

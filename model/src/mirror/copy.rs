@@ -107,6 +107,7 @@ impl Fetcher {
         if !answer.error.is_none() {
             return self.reset_session();
         }
+        self.heard_at = local.now.mono;
         if answer.session_id == 0 {
             // The source keeps no session for us (its cache is full): every request has to name everything.
             self.reset_session();

@@ -365,7 +365,11 @@ impl MirrorManager {
     fn source_hw_of(&self, part: &Part) -> Option<(Offset, Nanos)> {
         let slot = part.place.and_then(|(f, s)| self.fetchers.get(f as usize)?.slot(s));
         let (hw, at) = match slot {
-            Some(slot) if slot.source_hw >= Offset::ZERO => (slot.source_hw, slot.answered_at),
+            // A session's answer leaves out what did not change.
+            Some(slot) if slot.source_hw >= Offset::ZERO => {
+                let heard = part.place.and_then(|(f, _)| self.fetchers.get(f as usize)).map(|f| f.heard_at);
+                (slot.source_hw, slot.answered_at.max(heard.filter(|_| slot.in_session).unwrap_or_default()))
+            }
             _ => (part.source_hw, part.answered_at),
         };
         (hw >= Offset::ZERO).then_some((hw, at))

@@ -140,10 +140,10 @@ fn next_record(now: &StateRecord, write: &StateWrite, attempts_max: i16, guards:
 pub fn plan_tombstones(table: &Table, mut is_orphan: impl FnMut(&StateKey) -> bool) -> Vec<MirrorRecord> {
     let mut records = Vec::new();
     for (key, record) in table.iter().filter(|(key, _)| is_orphan(key)) {
+        records.push(MirrorRecord::State(key.clone(), None));
         if record.position.is_some() {
             records.push(MirrorRecord::Position(key.clone(), None));
         }
-        records.push(MirrorRecord::State(key.clone(), None));
     }
     records
 }
