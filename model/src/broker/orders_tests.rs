@@ -90,7 +90,8 @@ fn one_failed_partition_refuses_its_topic() {
 #[test]
 fn silence_never_passes_an_order() {
     let loading = (ORDERS[1], ErrorCode::CoordinatorLoadInProgress, StateRecord::default());
-    let answers: [(Vec<(PartitionIx, ErrorCode, StateRecord)>, ErrorCode); 3] = [
+    type Told = Vec<(PartitionIx, ErrorCode, StateRecord)>;
+    let answers: [(Told, ErrorCode); 3] = [
         (vec![], ErrorCode::CoordinatorNotAvailable),
         (vec![in_state(ORDERS[0], MirrorState::Mirroring)], ErrorCode::CoordinatorNotAvailable),
         (vec![in_state(ORDERS[0], MirrorState::Mirroring), loading], ErrorCode::CoordinatorLoadInProgress),
