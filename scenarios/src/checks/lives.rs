@@ -58,7 +58,7 @@ pub struct Life {
     pub position_before: bool,
     /// MIRRORING was committed since there was a position.
     pub copied: bool,
-    /// Times that it left STOPPED, and PAUSED for MIRRORING.
+    /// Times that it left STOPPED (or nothing), and PAUSED for MIRRORING.
     pub departures: (u32, u32),
     /// What was known when it began to align; `None`: nothing was.
     pub aligning: Option<Aligning>,
@@ -143,8 +143,9 @@ pub struct Orders {
     pub desired: DesiredState,
     /// To go on after a stop, or after nothing.
     pub starts: u32,
-    /// To copy after anything else.
+    /// To copy after a pause.
     pub resumes: u32,
+    was_paused: bool,
 }
 
 impl Orders {
@@ -153,7 +154,10 @@ impl Orders {
         use DesiredState as D;
         let goes = |d: D| matches!(d, D::Mirroring | D::Paused);
         self.starts += u32::from(goes(desired) && !goes(self.desired));
-        self.resumes += u32::from(desired == D::Mirroring && self.desired != D::Mirroring);
+        self.was_paused |= desired == D::Paused;
+        if desired == D::Mirroring {
+            self.resumes += u32::from(std::mem::take(&mut self.was_paused));
+        }
         self.desired = desired;
     }
 }
@@ -225,7 +229,8 @@ fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, 
                 s39_position::state_committed(cx, life, record.state);
             }
             let (before, now) = (life.last().state, record.state);
-            life.departures.0 += u32::from(before == MirrorState::Stopped && now == MirrorState::LogAlignment);
+            let rests = matches!(before, MirrorState::Stopped | MirrorState::Unknown);
+            life.departures.0 += u32::from(rests && now == MirrorState::LogAlignment);
             life.departures.1 += u32::from(before == MirrorState::Paused && now == MirrorState::Mirroring);
             if let Some(orders) = topic.and_then(|topic| orders.get_mut(&topic)).filter(|_| !silent) {
                 s49_desired_rules::departed(cx, life, orders, before, now);
