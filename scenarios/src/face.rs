@@ -14,6 +14,7 @@ use crate::run::Run;
 use crate::setup::Setup;
 use mirrorlab_model::client::admin::{Outcome, Verdict};
 use mirrorlab_model::client::commands::Command;
+use mirrorlab_model::client::mirror_orders::MirrorOrder;
 use mirrorlab_model::ids::Nanos;
 use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::wire::errors::ErrorCode;
@@ -423,6 +424,14 @@ impl AdminHandle {
         let (include, exclude) = (Vec::new(), Vec::new());
         let command = Command::StartMirrorTopics { mirror: mirror.into(), source, topics, include, exclude };
         self.order(command).await.map(|_| ())
+    }
+
+    /// Orders something of a mirror, or asks about mirrors: stop, pause, resume, recover, delete, list, describe.
+    ///
+    /// # Errors
+    /// As [`Self::order`].
+    pub async fn mirror(&self, order: MirrorOrder) -> Result<Outcome, Trouble> {
+        self.order(Command::Mirror(order)).await
     }
 
     /// The brokers of a mirror's source.

@@ -89,7 +89,8 @@ fn told(entry: &Entry, stage: &Stage, lab: &Lab) -> Option<OrderTold> {
         let refused = o.items.iter().filter(|item| !item.error.is_none());
         let line = |item: &mirrorlab_model::client::commands::ItemResult| {
             let why = item.message.as_deref().map_or(String::new(), |why| format!(" ({why})"));
-            format!("{}: {}{why}", item.name, item.error.name())
+            let place = if item.name.is_empty() { String::new() } else { format!("{}: ", item.name) };
+            format!("{place}{}{why}", item.error.name())
         };
         refused.map(line).collect()
     });

@@ -20,7 +20,7 @@ use mirrorlab_model::wire::messages::{self, NewTopic};
 use mirrorlab_sim::net::{self, Jitter, LinkSpec, NodeSpec, Role, SiteIx, Topology};
 use mirrorlab_sim::node::{Process, Program};
 use mirrorlab_sim::world::World;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Partitions that one order creates at most: the controller refuses more than 10,000 (decision 16).
@@ -219,15 +219,14 @@ impl Lab {
         let exclude = Patterns::of(&excluded);
         let mut last = None;
         let mut batch: (u64, Vec<Arc<str>>) = (0, Vec::new());
-        for topic in stage.topics.values().filter(|t| t.on == plan.source) {
-            for topic_name in topic.names().filter(|n| include.matches(n) && !exclude.matches(n)) {
-                if batch.0 + u64::from(topic.partitions) > PARTITIONS_PER_ORDER {
-                    last = Some(self.start_topics(&setup, source.clone(), std::mem::take(&mut batch.1), insist));
-                    batch.0 = 0;
-                }
-                batch.0 += u64::from(topic.partitions);
-                batch.1.push(topic_name.as_str().into());
+        let there = topics_at(stage, &plan.source, &mut BTreeSet::new());
+        for (topic_name, partitions) in there.iter().filter(|(n, _)| include.matches(n) && !exclude.matches(n)) {
+            if batch.0 + u64::from(*partitions) > PARTITIONS_PER_ORDER {
+                last = Some(self.start_topics(&setup, source.clone(), std::mem::take(&mut batch.1), insist));
+                batch.0 = 0;
             }
+            batch.0 += u64::from(*partitions);
+            batch.1.push(topic_name.as_str().into());
         }
         if batch.1.is_empty() {
             last
@@ -362,6 +361,26 @@ pub fn check_reach(stage: &Stage) -> Result<(), BadConfig> {
         return Err(BadConfig(format!("topics.{name}.partitions is {}: {why}", topic.partitions)));
     }
     check_load(stage)
+}
+
+/// The topics that a cluster has by the plan, with their sizes: its own, and what its mirrors bring.
+fn topics_at(stage: &Stage, cluster: &str, seen: &mut BTreeSet<String>) -> Vec<(String, u32)> {
+    if !seen.insert(cluster.to_owned()) {
+        return Vec::new();
+    }
+    let own = stage.topics.values().filter(|topic| topic.on == cluster);
+    let mut topics: Vec<(String, u32)> = own.flat_map(|t| t.names().map(|name| (name, t.partitions))).collect();
+    for mirror in stage.mirrors.values().filter(|mirror| mirror.on == cluster) {
+        let of = |list: &[String]| Patterns::of(&list.iter().map(String::as_str).collect::<Vec<_>>());
+        let (include, exclude) = (of(&mirror.topics), of(&mirror.exclude));
+        for (name, partitions) in topics_at(stage, &mirror.source, seen) {
+            let brought = include.matches(&name) && !exclude.matches(&name);
+            if brought && !topics.iter().any(|(known, _)| *known == name) {
+                topics.push((name, partitions));
+            }
+        }
+    }
+    topics
 }
 
 /// Refuses a load that no run gets through.

@@ -33,6 +33,7 @@ marks! {
     IsrGrew "isr-grew" "an ISR grew";
     Diverged "diverged" "a fetch was answered with a diverging epoch";
     Truncated "truncated" "a log was cut";
+    Aligned "aligned" "an alignment cut what the source does not have";
     MirrorTruncated "mirror-truncated" "a mirror leader's log was cut";
     Recovered "recovered-unclean" "a log was recovered after an unclean stop";
     Rolled "rolled" "a segment was rolled";
@@ -119,7 +120,11 @@ impl Marks {
                 Mark::Fenced
             }
             Trace::Diverged { .. } => Mark::Diverged,
-            Trace::Truncated { cause: CutCause::MirrorDivergence | CutCause::Alignment, .. } => Mark::MirrorTruncated,
+            Trace::Truncated { cause: CutCause::MirrorDivergence, .. } => Mark::MirrorTruncated,
+            Trace::Truncated { cause: CutCause::Alignment, .. } => {
+                self.reach(Mark::MirrorTruncated);
+                Mark::Aligned
+            }
             Trace::Truncated { .. } => Mark::Truncated,
             Trace::LogRecovered { clean: false, .. } => Mark::Recovered,
             Trace::Rolled { .. } => Mark::Rolled,

@@ -186,8 +186,11 @@ impl Call {
     }
 }
 
+/// Keys and values, in order.
+type Entries = Vec<(Arc<str>, Arc<str>)>;
+
 /// `key=value` lines; `#` and `!` begin remarks.
-fn properties(text: &str) -> Result<Vec<(Arc<str>, Arc<str>)>, String> {
+fn properties(text: &str) -> Result<Entries, String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '!']));
     let setting = |line: &str| match line.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().into(), value.trim().into())),

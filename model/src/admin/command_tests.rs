@@ -61,6 +61,13 @@ fn both_names_of_the_tool_and_both_forms_of_a_value_are_understood() {
 fn bad_12_a_bad_pattern_is_refused_before_anything_is_sent() {
     assert_eq!(refused("--start --mirror m --topics ["), "Invalid regular expression: [");
     assert_eq!(refused("--start --mirror m --topics a --exclude (?=x)"), "Invalid regular expression: (?=x)");
+    // What would need more room than a pattern may is refused; what is only long, or looks for trouble, is understood.
+    let bomb = "(((a{1,200}){1,200}){1,200}){1,200}";
+    assert!(refused(&format!("--stop --mirror m --topics {}", bomb.replace(',', ""))).starts_with("Invalid regular"));
+    assert!(call(&format!("--stop --mirror m --topics {}", "a".repeat(10_000))).is_ok());
+    assert!(call("--stop --mirror m --topics (a+)+b").is_ok());
+    let gaps = ["a", "b"].map(Arc::from).to_vec();
+    assert_eq!(call("--stop --mirror m --topics a,,b,"), Ok(Action::Stop("m".into(), gaps)), "empty items are none");
 }
 
 #[test]

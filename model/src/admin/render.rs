@@ -269,8 +269,9 @@ fn as_json(mirrors: &[DescribedMirror], only_failed: bool, max: u32) -> String {
             }
             let known = |offset: Offset| if offset.0 < 0 { "null".to_owned() } else { offset.to_string() };
             let lag = lag(part).map_or_else(|| "null".to_owned(), |lag| lag.to_string());
+            let age = part.source_age_ms.map_or_else(|| "null".to_owned(), |age| age.to_string());
             format!(
-                "{{{place},\"sourceOffset\":{},\"destinationOffset\":{},\"lag\":{lag},\"state\":{}}}",
+                "{{{place},\"sourceOffset\":{},\"destinationOffset\":{},\"lag\":{lag},\"sourceAgeMs\":{age},\"state\":{}}}",
                 known(part.source_offset),
                 known(part.destination_offset),
                 quoted(part.state.name())

@@ -142,7 +142,7 @@ fn json_survives_what_people_write_into_errors() {
     let expected = r#"[{"mirror":"east-to-west","topic":"t","partition":0,"retry":"1/10","error":"100% \"gone\"\n"}]"#;
     assert_eq!(printed.trim_end(), expected);
     let one = run("--describe --json", &described(vec![part("t", 0, (9, 7), MirrorState::Mirroring)])).out;
-    let expected = r#"[{"mirror":"east-to-west","topic":"t","partition":0,"sourceOffset":9,"destinationOffset":7,"lag":2,"state":"MIRRORING"}]"#;
+    let expected = r#"[{"mirror":"east-to-west","topic":"t","partition":0,"sourceOffset":9,"destinationOffset":7,"lag":2,"sourceAgeMs":null,"state":"MIRRORING"}]"#;
     assert_eq!(one.trim_end(), expected);
 }
 

@@ -78,9 +78,13 @@ pub(crate) struct Orders {
     next: u32,
     inbox: VecDeque<(ConnId, PeerTask)>,
     timer_at: Option<Nanos>,
-    /// Requests with partitions that this broker recovers itself.
+    /// Requests with partitions that this broker recovers itself, and when they are looked at next.
     pub recovering: Vec<u32>,
+    look_at: Nanos,
 }
+
+/// How often recoveries are looked at: each look costs what is recovered.
+const LOOK: Nanos = Nanos::from_millis(5);
 
 impl Orders {
     pub fn new(timeout: Nanos) -> Self {
@@ -91,6 +95,7 @@ impl Orders {
             inbox: VecDeque::new(),
             timer_at: None,
             recovering: Vec::new(),
+            look_at: Nanos::ZERO,
         }
     }
 
@@ -127,11 +132,8 @@ impl Orders {
     }
 
     fn arm(&mut self, cx: &mut Cx) {
-        let recoveries = self.recovering.iter().filter_map(|id| match &self.pending.get(id)?.work {
-            Work::Recover(recover) => Some(recover.deadline),
-            _ => None,
-        });
-        let Some(at) = recoveries.chain(self.peers.next_deadline()).min() else { return };
+        let recoveries = (!self.recovering.is_empty()).then_some(self.look_at);
+        let Some(at) = recoveries.into_iter().chain(self.peers.next_deadline()).min() else { return };
         if self.timer_at.is_none_or(|armed| at < armed) {
             self.timer_at = Some(at);
             cx.set_timer(timer(kind::ORDERS, 0), at);
@@ -319,8 +321,11 @@ impl Broker {
             self.on_heard(id, heard, cx);
             self.go_on(id, now, cx);
         }
-        for id in std::mem::take(&mut self.orders.recovering) {
-            self.look_at_recovery(id, now, cx);
+        if !self.orders.recovering.is_empty() && now.mono >= self.orders.look_at {
+            self.orders.look_at = now.mono + LOOK;
+            for id in std::mem::take(&mut self.orders.recovering) {
+                self.look_at_recovery(id, now, cx);
+            }
         }
         self.orders.arm(cx);
     }

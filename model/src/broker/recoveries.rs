@@ -20,7 +20,7 @@ pub(crate) struct Recover {
     /// Partitions that this broker recovers, and the topic named that they belong to.
     own: BTreeMap<PartitionIx, usize>,
     /// Until when.
-    pub deadline: Nanos,
+    deadline: Nanos,
 }
 
 impl Recover {
@@ -61,13 +61,17 @@ impl Broker {
         &mut self,
         conn: ConnId,
         correlation: u32,
-        request: RecoverMirrorTopicsRequest,
+        mut request: RecoverMirrorTopicsRequest,
         now: Now,
         cx: &mut Cx,
     ) {
-        if self.image.mirror_by_name(&request.mirror).is_none() {
+        let Some(mirror) = self.image.mirror_by_name(&request.mirror).and_then(|ix| self.image.mirror(ix)) else {
             let answer = RecoverMirrorTopicsResponse { error: ErrorCode::UnknownClusterMirror, topics: Vec::new() };
             return self.respond(conn, correlation, answer.into(), cx);
+        };
+        if request.topics.is_empty() {
+            let all = mirror.topics.iter().filter_map(|topic| self.image.topic(*topic));
+            request.topics = all.map(|topic| topic.name.clone()).collect();
         }
         let timeout = Nanos::from_millis(self.config.configs.mirror_coordinator_write_timeout_ms);
         let mut recover = Recover {

@@ -603,3 +603,6 @@ fn watermarks_are_checkpointed_and_come_back_after_a_kill() {
     let log = host.broker().replicas.log(P0).unwrap();
     assert_eq!((log.end(), log.high_watermark()), (Offset(1), Offset(1)));
 }
+
+#[path = "orders_tests.rs"]
+mod orders;

@@ -455,6 +455,9 @@ impl Controller {
         let Some(response) = plan_operation(&mut plan, &mut self.sessions, now, &request) else {
             return self.refuse(conn, correlation, &request, ErrorCode::InvalidRequest, cx);
         };
+        if let Some(why) = plan.broken {
+            return self.die(ExitReason::Broken(why), cx);
+        }
         let entries = plan.entries;
         let registered = match &response {
             // A repeated request is answered again and changes nothing.

@@ -32,8 +32,10 @@ pub fn stop_topics(plan: &mut Plan<'_>, request: &StopMirrorTopicsRequest) -> St
     let Ok(stopped) = crate::metadata::patterns::Patterns::new(request.patterns.clone()) else {
         return refuse(ErrorCode::InvalidRequest);
     };
+    let refuses_paused = plan.guards.quirk(guard::StopOfPausedRefused);
     let topics = each(plan, mirror, &request.topics, |desired| match desired {
         DesiredState::Stopped => Ok(None),
+        DesiredState::Paused if refuses_paused => Err((ErrorCode::MirrorTopicAlreadyPaused, None)),
         _ => Ok(Some(DesiredState::Stopped)),
     });
     lists.push(plan, mirror);

@@ -3,7 +3,7 @@
 use crate::controller::plan::Plan;
 use crate::controller::topics::{is_legal_name, verdict, Creation, Refusal};
 use crate::coordinator::routing::STATE_TOPIC;
-use crate::guards::controller as guard;
+use crate::guards::{controller as guard, prototype as quirk};
 use crate::ids::{LeaderEpoch, MetadataOffset, MirrorIx, PartitionIx, TopicId, TopicIx};
 use crate::metadata::configs::MirrorConfig;
 use crate::metadata::patterns::Patterns;
@@ -227,6 +227,9 @@ fn may_start(
     let existing = image.topic_by_name(name).and_then(|ix| Some((ix, image.topic(ix)?)));
     let has_id = id != TopicId::ZERO;
     let id_differs = has_id && existing.is_some_and(|(_, t)| t.id != id);
+    if id_differs && plan.guards.quirk(quirk::StartWithOtherIdStopsController) {
+        plan.broken = Some("a record names a topic that does not exist");
+    }
     if !plan.guards.admits(guard::StartTopicIdMatches, !id_differs) {
         return refuse(ErrorCode::InconsistentTopicId, "the topic here has another id than the source's");
     }
@@ -254,8 +257,10 @@ pub(crate) fn stop_matching(plan: &mut Plan<'_>, mirror: MirrorIx, matches: impl
     let image = plan.image();
     let Some(known) = image.mirror(mirror).cloned() else { return };
     for &topic in &known.topics {
+        let again = plan.guards.quirk(guard::ExcludedStoppedAgain);
         let Some(t) = plan.image().topic(topic) else { continue };
-        let runs = matches!(t.mirror, Some((m, DesiredState::Mirroring | DesiredState::Paused)) if m == mirror);
+        let runs =
+            again || matches!(t.mirror, Some((m, DesiredState::Mirroring | DesiredState::Paused)) if m == mirror);
         if runs && matches(&t.name) && !named.contains(&t.name) {
             plan.push(Record::MirrorTopicStateChange { topic, mirror: Some(mirror), desired: DesiredState::Stopped });
         }

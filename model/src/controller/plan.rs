@@ -27,6 +27,8 @@ pub struct Plan<'a> {
     pub base: i64,
     /// The records so far.
     pub entries: Vec<Entry>,
+    /// An assertion of the controller's own that does not hold: it has to stop.
+    pub broken: Option<&'static str>,
     changed: BTreeSet<PartitionIx>,
 }
 
@@ -40,7 +42,7 @@ impl<'a> Plan<'a> {
         entropy: Entropy,
         base: i64,
     ) -> Self {
-        Self { state, config, guards, entropy, base, entries: Vec::new(), changed: BTreeSet::new() }
+        Self { state, config, guards, entropy, base, entries: Vec::new(), broken: None, changed: BTreeSet::new() }
     }
 
     /// The latest image.

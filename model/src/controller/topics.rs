@@ -1,9 +1,11 @@
 //! Topics are created, grown and removed.
 
 use crate::controller::plan::Plan;
+use crate::guards::controller as guard;
 use crate::ids::{BrokerId, LeaderEpoch, PartitionEpoch, PartitionIx, TopicId, TopicIx};
 use crate::metadata::configs::{ConfigError, TopicConfig};
 use crate::metadata::records::{Brokers, PartitionState, Record};
+use crate::states::DesiredState;
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
     ConfigResource, CreatePartitionsRequest, CreatePartitionsResponse, CreateTopicsRequest, CreateTopicsResponse,
@@ -223,6 +225,12 @@ pub fn delete_topics(plan: &mut Plan<'_>, request: &DeleteTopicsRequest) -> Dele
         let Some(topic) = topic else {
             return verdict(name, Err((ErrorCode::UnknownTopicOrPartition, None)));
         };
+        let desired = plan.image().mirror_of(topic).map(|(_, desired)| desired);
+        let is_active = matches!(desired, Some(DesiredState::Mirroring | DesiredState::Paused));
+        if !plan.guards.admits(guard::MirroredTopicStays, !is_active) {
+            let why = "the topic belongs to a mirror and is not stopped".to_string();
+            return verdict(name, Err((ErrorCode::InvalidClusterMirrorStates, Some(why))));
+        }
         plan.push(Record::RemoveTopic { topic });
         verdict(name, Ok(()))
     };

@@ -6,7 +6,7 @@
 //! where its own end; and the replicas. Whatever is cut is cut before the replicas are waited for, so that nothing is cut in
 //! MIRRORING that an operator ordered away.
 
-use crate::guards::mirror as guard;
+use crate::guards::{mirror as guard, prototype as quirk};
 use crate::ids::{LeaderEpoch, Now, PartitionIx};
 use crate::mirror::fetcher::{FailCause, Purpose};
 use crate::mirror::inquiry::Found;
@@ -41,25 +41,32 @@ impl AlignStep {
 }
 
 impl MirrorManager {
-    fn align_step(&mut self, now: Now, partition: PartitionIx, step: AlignStep) {
-        self.clear_timers(partition);
+    fn align_step(&mut self, now: Now, partition: PartitionIx, step: AlignStep, cx: &mut Cx<'_>) {
+        self.clear_timers(partition, cx);
         if let Some(part) = self.part_mut(partition) {
             part.align = step;
         }
-        self.wait(now, partition);
+        match step {
+            AlignStep::Replicas => self.wait_for_replicas(now, partition, cx),
+            _ => self.wait(now, partition),
+        }
     }
 
     /// LOG_ALIGNMENT is committed, or the source's leader became known.
-    pub(super) fn align(&mut self, now: Now, partition: PartitionIx, cx: &mut Cx<'_>) {
+    pub(super) fn align(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let Some(part) = self.part(partition) else { return };
+        if self.left_waiting.contains(&partition) && cx.guards.quirk(quirk::BarrierSurvivesLeadership) {
+            self.left_waiting.remove(&partition);
+            return self.enter(now, partition, MirrorState::Mirroring, task, cx);
+        }
         let (topic, number, mirror) = (part.topic_id, part.number, part.mirror);
-        self.align_step(now, partition, AlignStep::Leader);
+        self.align_step(now, partition, AlignStep::Leader, cx);
         let Some(source) = self.sources.get_mut(&mirror) else { return };
         if source.cluster.leader(topic, number).is_err() {
             source.awaiting.insert(partition);
             return self.want_refresh(mirror, cx);
         }
-        self.align_step(now, partition, AlignStep::Position);
+        self.align_step(now, partition, AlignStep::Position, cx);
         self.inquire(partition, cx);
     }
 
@@ -115,7 +122,7 @@ impl MirrorManager {
         if empty {
             return self.await_replicas(now, partition, task, cx);
         }
-        self.align_step(now, partition, AlignStep::Epochs);
+        self.align_step(now, partition, AlignStep::Epochs, cx);
         self.stop_fetching(partition, cx);
         self.start_slot(now, partition, Purpose::Align { may_cut }, task, cx);
     }
@@ -131,7 +138,7 @@ impl MirrorManager {
         let Some(part) = self.part(partition).filter(|part| part.state == MirrorState::LogAlignment) else { return };
         let all = task.image.topic_config(part.topic).mirror_support_unclean_leader_election;
         self.stop_fetching(partition, cx);
-        self.align_step(now, partition, AlignStep::Replicas);
+        self.align_step(now, partition, AlignStep::Replicas, cx);
         if let Some(part) = self.part_mut(partition) {
             part.is_young = true;
         }

@@ -1,9 +1,10 @@
 //! Leader epochs are raised above the source's: wishes are collected, and go to the controller at the end of a task (spec
 //! 3.3, 3.4).
 
-use crate::guards::mirror as guard;
-use crate::ids::{LeaderEpoch, Now, PartitionIx};
-use crate::mirror::epochs::bump_minimum;
+use crate::guards::{mirror as guard, prototype as quirk};
+use crate::ids::{LeaderEpoch, MirrorIx, Now, PartitionIx};
+use crate::metadata::image::MetadataImage;
+use crate::mirror::epochs::{bump_minimum, needs_bump};
 use crate::mirror::fetcher::FailCause;
 use crate::mirror::manager::{MirrorManager, MirrorTask, WAIT_MAX};
 use crate::ports::Cx;
@@ -32,14 +33,28 @@ impl MirrorManager {
         cx.trace(Trace::BumpRequested { partition, min });
     }
 
-    /// The same for a partition that another broker may lead.
-    pub(super) fn want_bump_anywhere(&mut self, partition: PartitionIx, source_epoch: LeaderEpoch, cx: &mut Cx<'_>) {
-        if self.part(partition).is_some() {
-            return self.want_bump(partition, source_epoch, cx);
+    /// After a look at the source: every leader epoch that the source came close to is raised, of the partitions that are copied
+    /// here. The prototype has the mirror's coordinator do it for all topics that are wanted MIRRORING (spec 3.3, K10); but only
+    /// the leader knows what is copied, and what is not must not rise: two clusters that were told to mirror each other would
+    /// raise each other's epochs for ever.
+    pub(super) fn periodic_bump(&mut self, image: &MetadataImage, mirror: MirrorIx, cx: &mut Cx<'_>) {
+        let Some(source) = self.sources.get(&mirror) else { return };
+        let mut close = Vec::new();
+        for (name, id) in &source.wanted {
+            let Some(entry) = image.topic_by_name(name).and_then(|topic| image.topic(topic)) else { continue };
+            for (number, partition) in entry.partitions.iter().enumerate() {
+                let Some(part) = self.part(*partition).filter(|part| part.state == MirrorState::Mirroring) else {
+                    continue;
+                };
+                let theirs = source.cluster.epoch(*id, number as u32);
+                if let Some(theirs) = theirs.filter(|theirs| needs_bump(*theirs, part.leader_epoch)) {
+                    close.push((*partition, theirs));
+                }
+            }
         }
-        let min = bump_minimum(source_epoch);
-        self.bumps.push((partition, min));
-        cx.trace(Trace::BumpRequested { partition, min });
+        for (partition, epoch) in close {
+            self.want_bump(partition, epoch, cx);
+        }
     }
 
     /// Sends the bumps collected so far, in requests below the controller's limits (decision 16). A bump is done when the image
@@ -51,6 +66,9 @@ impl MirrorManager {
         let bumps = std::mem::take(&mut self.bumps);
         for parts in bumps.chunks(BUMPS_PER_REQUEST) {
             self.requests += 1;
+            if cx.guards.is_on(quirk::BumpWaitsForCompany) && parts.len() > 1 {
+                self.company.push(parts.to_vec());
+            }
             self.bumps_asked.insert(self.requests, parts.to_vec());
             let body = BumpLeaderEpochsRequest { parts: parts.to_vec() };
             let purpose = Purpose::Mirror(self.requests);

@@ -100,6 +100,10 @@ pub struct Coordinator {
     next_request: u32,
     written: Vec<Written>,
     answers: Vec<(ConnId, u32, WriteMirrorStatesResponse)>,
+    /// Quirk K7: reads answer from uncommitted states.
+    pub(super) tells_uncommitted: bool,
+    /// Quirk D-6: what is not loaded is told as none.
+    pub(super) not_loaded_is_none: bool,
 }
 
 impl Coordinator {
@@ -116,6 +120,8 @@ impl Coordinator {
             next_request: 0,
             written: Vec::new(),
             answers: Vec::new(),
+            tells_uncommitted: false,
+            not_loaded_is_none: false,
         }
     }
 
@@ -255,8 +261,10 @@ impl Coordinator {
         let home = self.home(key, image).ok_or(ErrorCode::CoordinatorNotAvailable)?;
         let shard = self.shards.get(&home).ok_or(ErrorCode::NotCoordinator)?;
         match shard.phase {
+            Phase::Active if self.tells_uncommitted => Ok(shard.engine.latest().stable().get(key).cloned()),
             Phase::Active => Ok(shard.engine.committed().get(key).cloned()),
             Phase::Failed => Err(ErrorCode::CoordinatorNotAvailable),
+            Phase::Reading | Phase::Committing(_) if self.not_loaded_is_none => Ok(None),
             Phase::Reading | Phase::Committing(_) => Err(ErrorCode::CoordinatorLoadInProgress),
         }
     }
@@ -265,6 +273,12 @@ impl Coordinator {
     #[must_use]
     pub fn committed(&self, partition: PartitionIx) -> Option<&Table> {
         self.shards.get(&partition).filter(|shard| shard.phase == Phase::Active).map(|shard| shard.engine.committed())
+    }
+
+    /// How many partitions of the topic it holds.
+    #[must_use]
+    pub fn shards_held(&self) -> usize {
+        self.shards.len()
     }
 
     // ------------------------------------------------------------------------------------------------------------- writing

@@ -2,7 +2,7 @@
 //!
 //! The order of the checks is the prototype's where it matters: the offset first (K14), then the epochs, then the append.
 
-use crate::guards::mirror as guard;
+use crate::guards::{mirror as guard, prototype as quirk};
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::metadata::image::MetadataImage;
 use crate::mirror::epochs::{judge_batch, BatchVerdict};
@@ -52,7 +52,9 @@ impl MirrorManager {
         }
         let fetcher = &mut self.fetchers[at];
         fetcher.wake_delayed(now);
-        fetcher.ask(now, cx);
+        if !fetcher.is_dead {
+            fetcher.ask(now, cx);
+        }
         if let Some(due) = fetcher.next_deadline() {
             if fetcher.timer_at == Nanos::ZERO || due < fetcher.timer_at {
                 fetcher.timer_at = due;
@@ -105,6 +107,7 @@ impl Fetcher {
         if !answer.error.is_none() {
             return self.reset_session();
         }
+        self.heard_at = local.now.mono;
         if answer.session_id == 0 {
             // The source keeps no session for us (its cache is full): every request has to name everything.
             self.reset_session();
@@ -256,7 +259,10 @@ impl Fetcher {
         }
         for (at, part) in asked.into_iter().zip(&answer.parts) {
             let Some(slot) = self.slot(at).copied().filter(|s| s.phase == Phase::Truncating) else { continue };
-            if !part.error.is_none() || slot.source_partition != part.partition {
+            let refused = part.error == ErrorCode::FencedLeaderEpoch && slot.source_partition == part.partition;
+            if refused && local.cx.guards.quirk(quirk::EpochAnswerNeedsOldEpoch) {
+                self.set_phase(at, Phase::Truncating);
+            } else if !part.error.is_none() || slot.source_partition != part.partition {
                 local.outcomes.push(Outcome::Fail(slot.partition, FailCause::SourceMetadataStale));
             } else if part.end.end < Offset::ZERO {
                 self.on_epoch_above_source(at, local);

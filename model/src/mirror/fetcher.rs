@@ -276,11 +276,15 @@ pub struct Fetcher {
     special: BTreeSet<u32>,
     pub(super) session_id: u32,
     pub(super) session_epoch: i32,
+    /// When the source answered last: in a session, that speaks for the partitions that the answer leaves out too.
+    pub(super) heard_at: Nanos,
     pub(super) asked: Asked,
     /// The slots that the epoch or offset look-up under way asks about, in the request's order.
     pub(super) questions: Vec<u32>,
     /// Occupied slots.
     pub(super) count: u32,
+    /// Quirk D-48: it asks nothing any more.
+    pub(super) is_dead: bool,
     /// Last reading for which the timer was armed.
     pub(super) timer_at: Nanos,
 }
@@ -306,9 +310,11 @@ impl Fetcher {
             special: BTreeSet::new(),
             session_id: 0,
             session_epoch: 0,
+            heard_at: Nanos::ZERO,
             asked: Asked::Nothing,
             questions: Vec::new(),
             count: 0,
+            is_dead: false,
             timer_at: Nanos::ZERO,
         }
     }

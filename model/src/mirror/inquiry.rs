@@ -6,7 +6,7 @@
 //! partition has three answers. *Known*: the coordinator told. *None*: every coordinator told that there is none, or no mirror has
 //! us as its source. *Unavailable*: somebody who would know did not answer; that is asked again, and never taken for *none*.
 
-use crate::guards::mirror as guard;
+use crate::guards::{mirror as guard, prototype as quirk};
 use crate::ids::{BrokerId, ConnId, MirrorIx, Nanos, NodeId, Now, PartitionIx, TopicId};
 use crate::mirror::fetcher::{FailCause, Task};
 use crate::mirror::link::Link;
@@ -369,6 +369,9 @@ impl MirrorManager {
                 self.part(*partition).and_then(|part| task.image.topic(part.topic)).map(|topic| topic.name.clone());
             let Some(topic) = topic else { continue };
             let mut found = round.verdict(*key, &topic);
+            if found == Found::Unavailable && cx.guards.quirk(quirk::SilenceIsNone) {
+                found = Found::Position(None);
+            }
             let told = found != Found::Unavailable;
             if !cx.guards.admits(guard::SilenceIsNotNone, told) {
                 if let Some(source) = self.sources.get_mut(&mirror) {

@@ -1,12 +1,12 @@
 //! What is done once per mirror, by the broker that leads the state partition that the mirror's name hashes to (spec 1.1, 6.1):
-//! topics are discovered and grow, excluded ones are stopped, leader epochs are kept above the source's.
+//! topics are discovered and grow, excluded ones are stopped.
 //!
 //! Nothing here waits for the controller's answer: what was not done is seen again at the next look.
 
+use crate::guards::prototype as quirk;
 use crate::ids::{MetadataOffset, Nanos};
 use crate::ids::{MirrorIx, Now};
 use crate::metadata::image::MetadataImage;
-use crate::mirror::epochs::needs_bump;
 use crate::mirror::manager::{MirrorManager, MirrorTask};
 use crate::mirror::sync::Source;
 use crate::ports::Cx;
@@ -66,7 +66,6 @@ impl MirrorManager {
         if !self.is_mirror_coordinator(task.image, mirror) {
             return;
         }
-        self.periodic_bump(task.image, mirror, cx);
         self.grow_topics(now, mirror, task, cx);
         self.discover(now, mirror, answer, task, cx);
         self.stop_excluded(now, mirror, task, cx);
@@ -143,7 +142,11 @@ impl MirrorManager {
         for (name, id) in &source.wanted {
             let Some(topic) = task.image.topic_by_name(name) else { continue };
             let wanted = task.image.mirror_of(topic);
-            let copied = wanted == Some((mirror, DesiredState::Mirroring));
+            let copied = match wanted.filter(|(m, _)| *m == mirror) {
+                Some((_, DesiredState::Mirroring)) => true,
+                Some((_, DesiredState::Stopped)) => cx.guards.quirk(quirk::StoppedTopicsAreSynced),
+                _ => false,
+            };
             let here = task.image.topic(topic).filter(|t| t.id == *id && copied).map(|t| t.partitions.len());
             let there = source.cluster.partition_count(*id);
             if here.is_some_and(|here| here < there) {
@@ -152,33 +155,6 @@ impl MirrorManager {
         }
         if !grown.is_empty() {
             self.order(now, CreatePartitionsRequest { topics: grown }.into(), GROWTH_WAIT, task, cx);
-        }
-    }
-
-    /// Raises every leader epoch that the source came close to, whoever leads the partition here (spec 3.3; K10: only what
-    /// is wanted MIRRORING).
-    fn periodic_bump(&mut self, image: &MetadataImage, mirror: MirrorIx, cx: &mut Cx<'_>) {
-        let Some(source) = self.sources.get(&mirror) else { return };
-        let mut close = Vec::new();
-        for (name, id) in &source.wanted {
-            let Some(topic) = image.topic_by_name(name) else { continue };
-            if image.mirror_of(topic) != Some((mirror, DesiredState::Mirroring)) {
-                continue;
-            }
-            let Some(entry) = image.topic(topic) else { continue };
-            for (number, partition) in entry.partitions.iter().enumerate() {
-                let (Some(theirs), Some(ours)) =
-                    (source.cluster.epoch(*id, number as u32), image.partition(*partition))
-                else {
-                    continue;
-                };
-                if needs_bump(theirs, ours.state.leader_epoch) {
-                    close.push((*partition, theirs));
-                }
-            }
-        }
-        for (partition, epoch) in close {
-            self.want_bump_anywhere(partition, epoch, cx);
         }
     }
 }

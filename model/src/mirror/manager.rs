@@ -5,7 +5,7 @@
 //! *Fetchers*: a fetcher's outcomes change states. *Time*: retries and waits. Every state is committed by the partition's
 //! coordinator before it is acted on; a new leader begins with what is committed.
 
-use crate::guards::mirror as guard;
+use crate::guards::{mirror as guard, prototype as quirk};
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, MirrorIx, Nanos, Now, Offset, PartitionIx, TopicId, TopicIx};
 use crate::metadata::configs::BrokerConfig;
 use crate::metadata::image::MetadataImage;
@@ -101,6 +101,8 @@ pub struct Part {
     pub(super) change: Option<Change>,
     /// The state whose write is under way.
     pub(super) writing: Option<MirrorState>,
+    /// Quirk D-15: a transition that was refused, and is taken for one under way.
+    pub(super) refused: Option<MirrorState>,
     /// When the coordinator is asked again.
     pub(super) ask_at: Option<Nanos>,
     /// What an alignment awaits.
@@ -144,6 +146,12 @@ pub struct MirrorManager {
     pub(super) asks: BTreeSet<(Nanos, PartitionIx)>,
     /// Answers for other brokers.
     pub(super) answers: Vec<(ConnId, u32, Body)>,
+    /// A quirk that is asked where the registry is not at hand (E-1).
+    pub(super) lag_begins_at_zero: bool,
+    /// Quirk D-31: partitions that this broker awaited the replicas of when it lost them.
+    pub(super) left_waiting: BTreeSet<PartitionIx>,
+    /// Quirk D-42: partitions whose bumps went in one request.
+    pub(super) company: Vec<Vec<(PartitionIx, LeaderEpoch)>>,
     /// Stops that wait for a watermark.
     pub(super) stopping: BTreeSet<PartitionIx>,
     /// Diverged partitions whose source's side wins, by an operator's word in that leader epoch (decision 39).
@@ -240,6 +248,7 @@ impl Part {
             retry_at: None,
             change: None,
             writing: None,
+            refused: None,
             ask_at: None,
             align: AlignStep::default(),
             is_young: false,
@@ -294,6 +303,9 @@ impl MirrorManager {
             states: StateClient::new(me, settings.write_timeout),
             asks: BTreeSet::new(),
             answers: Vec::new(),
+            lag_begins_at_zero: false,
+            left_waiting: BTreeSet::new(),
+            company: Vec::new(),
             stopping: BTreeSet::new(),
             source_wins: BTreeMap::new(),
         }
@@ -319,7 +331,7 @@ impl MirrorManager {
         if part.state != MirrorState::Mirroring {
             return None;
         }
-        let (source_hw, _) = self.source_hw_of(part)?;
+        let Some((source_hw, _)) = self.source_hw_of(part) else { return self.lag_begins_at_zero.then_some(0) };
         let log = replicas.log(part.partition)?.high_watermark();
         Some((source_hw.0 - log.0).max(0))
     }
@@ -353,7 +365,11 @@ impl MirrorManager {
     fn source_hw_of(&self, part: &Part) -> Option<(Offset, Nanos)> {
         let slot = part.place.and_then(|(f, s)| self.fetchers.get(f as usize)?.slot(s));
         let (hw, at) = match slot {
-            Some(slot) if slot.source_hw >= Offset::ZERO => (slot.source_hw, slot.answered_at),
+            // A session's answer leaves out what did not change.
+            Some(slot) if slot.source_hw >= Offset::ZERO => {
+                let heard = part.place.and_then(|(f, _)| self.fetchers.get(f as usize)).map(|f| f.heard_at);
+                (slot.source_hw, slot.answered_at.max(heard.filter(|_| slot.in_session).unwrap_or_default()))
+            }
             _ => (part.source_hw, part.answered_at),
         };
         (hw >= Offset::ZERO).then_some((hw, at))
@@ -370,6 +386,7 @@ impl MirrorManager {
             Some((_, DesiredState::Stopped)) => match self.part(partition).and_then(|part| part.record.as_ref()) {
                 Some(record) if record.state == MirrorState::Stopped => Gate::Open,
                 Some(_) => Gate::ReadOnly,
+                None if cx.guards.quirk(quirk::ResignationForgetsStates) => Gate::ReadOnly,
                 None => Gate::Retry(ErrorCode::CoordinatorLoadInProgress),
             },
             Some(_) => Gate::ReadOnly,
@@ -471,6 +488,11 @@ impl MirrorManager {
             self.waits.pop_first();
             let Some(part) = self.part(partition) else { continue };
             let align = part.align;
+            if part.retry_at == Some(at) && part.state != MirrorState::Failed {
+                // Only with its quirk a retry outlives the failure.
+                self.resume_anyway(now, partition, task, cx);
+                continue;
+            }
             match Some(part.state) {
                 Some(MirrorState::Failed) => self.retry(now, partition, task, cx),
                 Some(MirrorState::EpochFencing) => {
@@ -490,6 +512,9 @@ impl MirrorManager {
 
     /// At the end of every task of the broker: barriers that were reached, bumps that were asked for.
     pub fn after(&mut self, now: Now, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+        self.lag_begins_at_zero = cx.guards.is_on(quirk::LagBeginsAtZero);
+        self.coordinator.tells_uncommitted = cx.guards.is_on(quirk::UncommittedStateIsTold);
+        self.coordinator.not_loaded_is_none = cx.guards.is_on(quirk::NotLoadedReadsAsNone);
         for partition in task.replicas.take_converged() {
             let Some(part) = self.part(partition) else { continue };
             let aligned = part.state == MirrorState::LogAlignment && part.align == AlignStep::Replicas;

@@ -1,9 +1,10 @@
 //! Which partitions this broker mirrors: what metadata says of them, taken over partition by partition (spec 1.1, 2.3).
 
-use crate::guards::mirror as guard;
+use crate::guards::{mirror as guard, prototype as quirk};
 use crate::ids::{LeaderEpoch, Now, PartitionIx, TopicIx};
 use crate::metadata::delta::MetadataDelta;
 use crate::metadata::image::MetadataImage;
+use crate::mirror::align::AlignStep;
 use crate::mirror::coordinator::Coordinator;
 use crate::mirror::manager::{ManagerTask, MirrorManager, MirrorTask, Part, LANE_MANAGER};
 use crate::mirror::stop::StopStep;
@@ -13,6 +14,17 @@ use crate::states::{DesiredState, MirrorState};
 
 /// No part.
 const NONE: u32 = u32::MAX;
+
+/// Whether the source is asked about topics of a desired state.
+fn is_looked_up(desired: DesiredState, cx: &mut Cx<'_>) -> bool {
+    match desired {
+        DesiredState::Mirroring => true,
+        DesiredState::Stopped => {
+            cx.guards.quirk(quirk::StoppedTopicsFailToo) || cx.guards.quirk(quirk::StoppedTopicsAreSynced)
+        }
+        DesiredState::Paused | DesiredState::Unknown => false,
+    }
+}
 
 impl MirrorManager {
     /// Looks again at everything in a delta. The replicas have applied it already: old fetchers of led partitions are stale
@@ -26,6 +38,7 @@ impl MirrorManager {
             self.note_membership(now, task.image, *topic, cx);
         }
         let mut homes = false;
+        let led_before = self.coordinator.shards_held();
         for partition in delta.partitions.iter() {
             let entry = task.image.partition(*partition);
             if entry.is_some_and(|entry| Coordinator::is_state_topic(entry.topic, task.image)) {
@@ -37,6 +50,9 @@ impl MirrorManager {
                 continue;
             }
             self.look_at(now, *partition, task, cx);
+        }
+        if homes && self.coordinator.shards_held() < led_before {
+            self.forget_states(cx);
         }
         if homes || !delta.mirrors.is_empty() {
             self.note_mirrors(now, task.image, cx);
@@ -62,7 +78,8 @@ impl MirrorManager {
         let Some(entry) = image.topic(topic) else { return };
         for (mirror, source) in &mut self.sources {
             // Nothing is asked about what is not copied (decision 5).
-            if image.mirror_of(topic) != Some((*mirror, DesiredState::Mirroring)) {
+            let member = image.mirror_of(topic).filter(|(m, _)| m == mirror);
+            if !member.is_some_and(|(_, desired)| is_looked_up(desired, cx)) {
                 source.wanted.remove(&entry.name);
             }
         }
@@ -73,7 +90,7 @@ impl MirrorManager {
             .sources
             .entry(mirror)
             .or_insert_with(|| Source::new(&entry_mirror.config, &entry_mirror.source_nodes, interval, now));
-        if desired == DesiredState::Mirroring {
+        if is_looked_up(desired, cx) {
             source.wanted.insert(entry.name.clone(), entry.id);
             self.tick_soon(cx);
         }
@@ -91,6 +108,9 @@ impl MirrorManager {
         let (Some((mirror, topic, number)), Some(epoch)) = (member, term) else {
             if !cx.guards.is_on(guard::MirrorLeaderOnly) && member.is_some() {
                 return; // the mutant keeps its old fetcher
+            }
+            if member.is_none() {
+                self.stop_on(now, partition, task, cx);
             }
             return self.forget(partition, cx);
         };
@@ -158,11 +178,13 @@ impl MirrorManager {
 
     /// This broker does not mirror the partition any more.
     pub(super) fn forget(&mut self, partition: PartitionIx, cx: &mut Cx<'_>) {
-        if self.part(partition).is_none() {
-            return;
+        let Some(part) = self.part(partition) else { return };
+        let awaits_replicas = part.state == MirrorState::LogAlignment && part.align == AlignStep::Replicas;
+        if awaits_replicas && cx.guards.quirk(quirk::BarrierSurvivesLeadership) {
+            self.left_waiting.insert(partition);
         }
         self.stop_fetching(partition, cx);
-        self.clear_timers(partition);
+        self.drop_timers(partition);
         self.stopping.remove(&partition);
         if let Some(at) = self.part_mut(partition).and_then(|part| part.ask_at.take()) {
             self.asks.remove(&(at, partition));

@@ -5,7 +5,8 @@
 //! connection, one session), [`copy`] (what a fetcher does with an answer), [`manager`] (what a broker keeps of its
 //! partitions), `membership` (which they are), `transitions` (their states), `placement` (their fetchers), `bumps` (their
 //! leader epochs), `align` and [`inquiry`] (what must be known and cut before copying begins), [`stop`] (how it ends), [`sync`]
-//! (looking at the source now and then), `jobs` (what is done once per mirror), [`retry`].
+//! (looking at the source now and then), `jobs` (what is done once per mirror), [`retry`], and last
+//! `quirks` (what the prototype does where it is wrong).
 
 mod align;
 mod bumps;
@@ -20,6 +21,7 @@ pub mod manager;
 mod membership;
 mod persist;
 mod placement;
+mod quirks;
 pub mod records;
 pub mod recover;
 pub mod retry;

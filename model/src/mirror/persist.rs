@@ -1,8 +1,8 @@
 //! Write, then act (spec 2.4): a partition's next state goes to its coordinator, and what belongs to the state is done when it is
 //! committed there. What a broker knows of a partition that it came to lead is what the coordinator tells, nothing else.
 
-use crate::ids::ConnId;
-use crate::ids::{LeaderEpoch, Nanos, Now, PartitionIx};
+use crate::guards::prototype as quirk;
+use crate::ids::{ConnId, LeaderEpoch, Nanos, Now, PartitionIx};
 use crate::metadata::image::MetadataImage;
 use crate::mirror::manager::{ManagerTask, MirrorManager, MirrorTask, LANE_MANAGER};
 use crate::mirror::records::StateKey;
@@ -65,9 +65,17 @@ impl MirrorManager {
         cx: &mut Cx<'_>,
     ) {
         let Some(part) = self.part_mut(partition) else { return };
-        let known = part.record.is_some() && (change.to == MirrorState::Unknown || change.to.can_follow(part.state));
-        if !known || part.change.as_ref() == Some(&change) {
+        if part.record.is_none() || part.change.as_ref() == Some(&change) {
             return;
+        }
+        if change.to != MirrorState::Unknown && !change.to.can_follow(part.state) {
+            if cx.guards.quirk(quirk::RefusedRequestStaysPending) {
+                part.refused = Some(change.to);
+            }
+            return;
+        }
+        if part.refused == Some(change.to) {
+            return; // with its quirk: taken for a repetition of what is under way
         }
         let busy = part.change.replace(change).is_some();
         if !busy {
@@ -79,10 +87,16 @@ impl MirrorManager {
         let Some(key) = self.key_of(partition, task.image) else { return };
         let Some(part) = self.part_mut(partition) else { return };
         let (Some(record), Some(change)) = (&part.record, part.change.clone()) else { return };
+        let mut epoch = part.leader_epoch;
+        if let Some(newer) = task.image.partition(partition).map(|p| p.state.leader_epoch).filter(|e| *e > epoch) {
+            if cx.guards.quirk(quirk::WriteNamesImageEpoch) {
+                epoch = newer;
+            }
+        }
         let write = StateWrite {
             partition,
             state: change.to,
-            leader_epoch: part.leader_epoch,
+            leader_epoch: epoch,
             state_epoch: record.state_epoch,
             position: change.position,
             message: change.message,
@@ -99,7 +113,10 @@ impl MirrorManager {
         for answer in self.states.take_answers(&mut self.coordinator) {
             match answer {
                 StateAnswer::Read(partition, Ok(record)) => self.on_record(now, partition, record, task, cx),
-                StateAnswer::Read(partition, Err(_)) => self.ask_again(now, partition),
+                StateAnswer::Read(partition, Err(_)) => {
+                    self.misread(now, partition, task, cx);
+                    self.ask_again(now, partition);
+                }
                 StateAnswer::Written(write, result) => self.on_written(now, write, result, task, cx),
             }
         }
@@ -140,6 +157,7 @@ impl MirrorManager {
                 (part.record, part.change) = (None, None);
                 self.ask_state(partition, task, cx);
             }
+            Err(_) if cx.guards.quirk(quirk::LostWriteIsForgotten) => {}
             Err(_) => self.ask_again(now, partition),
         }
     }

@@ -54,7 +54,7 @@ impl MirrorManager {
         };
         part.cause = None;
         part.bump_min = None; // whatever was asked for failed
-        self.clear_timers(partition);
+        self.clear_timers(partition, cx);
         self.change(now, partition, Change { attempt: 0, ..Change::to(to) }, task, cx);
         Recovery::Waits
     }

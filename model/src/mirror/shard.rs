@@ -5,7 +5,7 @@
 //! swallowed).
 
 use crate::coordinator::engine::Machine;
-use crate::guards::{mirror as guard, Guards};
+use crate::guards::{mirror as guard, prototype as quirk, Guards};
 use crate::ids::LeaderEpoch;
 use crate::metadata::chunks::ChunkMap;
 use crate::mirror::records::{MirrorRecord, StateKey};
@@ -85,11 +85,15 @@ pub fn plan_write(
     let mut records = Vec::with_capacity(2);
     let mut epoch = now.state_epoch;
     if write.state != MirrorState::Unknown {
-        if !guards.admits(guard::StateTransitionLegal, write.state.can_follow(now.state)) {
+        let legal = write.state.can_follow(now.state);
+        if !legal && guards.quirk(quirk::IllegalTransitionPasses) {
+            return Ok((records, now.state_epoch));
+        }
+        if !guards.admits(guard::StateTransitionLegal, legal) {
             return Err(ErrorCode::InvalidClusterMirrorStates);
         }
         epoch += 1;
-        let next = StateRecord { state_epoch: epoch, ..next_record(now, write, attempts_max) };
+        let next = StateRecord { state_epoch: epoch, ..next_record(now, write, attempts_max, guards) };
         records.push(MirrorRecord::State(key.clone(), Some(next)));
     }
     if let Some(position) = write.position {
@@ -101,13 +105,19 @@ pub fn plan_write(
     Ok((records, epoch))
 }
 
-fn next_record(now: &StateRecord, write: &StateWrite, attempts_max: i16) -> StateRecord {
+fn next_record(now: &StateRecord, write: &StateWrite, attempts_max: i16, guards: &mut Guards) -> StateRecord {
     let given = i16::try_from(write.attempt).ok().filter(|attempt| *attempt >= 0);
     let failed = write.state == MirrorState::Failed;
     let attempt = match write.state {
         MirrorState::Failed if write.for_good => -1,
         // What failed for good stays so until an operator recovers it (D-36).
-        MirrorState::Failed if now.state == MirrorState::Failed && now.attempt < 0 => -1,
+        MirrorState::Failed if now.state == MirrorState::Failed && now.attempt < 0 => {
+            if guards.quirk(quirk::ForGoodIsRetried) {
+                0
+            } else {
+                -1
+            }
+        }
         MirrorState::Failed => given.unwrap_or_else(|| now.attempt.max(0).saturating_add(1)).min(attempts_max),
         MirrorState::Paused | MirrorState::Stopped => 0,
         // It is known only later whether a retry helped: until then the count stays, so that waits grow.
@@ -130,10 +140,10 @@ fn next_record(now: &StateRecord, write: &StateWrite, attempts_max: i16) -> Stat
 pub fn plan_tombstones(table: &Table, mut is_orphan: impl FnMut(&StateKey) -> bool) -> Vec<MirrorRecord> {
     let mut records = Vec::new();
     for (key, record) in table.iter().filter(|(key, _)| is_orphan(key)) {
+        records.push(MirrorRecord::State(key.clone(), None));
         if record.position.is_some() {
             records.push(MirrorRecord::Position(key.clone(), None));
         }
-        records.push(MirrorRecord::State(key.clone(), None));
     }
     records
 }

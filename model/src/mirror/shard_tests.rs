@@ -71,12 +71,12 @@ fn a_position_is_kept_over_states_and_cleared_on_demand() {
 }
 
 #[test]
-fn tombstones_take_both_kinds_of_records() {
+fn cli_12_exactly_two_tombstones_the_state_first() {
     let mut table = Table::default();
     let position = Some(LastPosition { epoch: LeaderEpoch(3), offset: Offset(40) });
     assert!(commit(&mut table, &StateWrite { position, ..write(MirrorState::Stopping, 1, 0) }).is_ok());
     let records = plan_tombstones(&table, |key| &*key.mirror == "m");
-    assert_eq!(records, [MirrorRecord::Position(key(), None), MirrorRecord::State(key(), None)]);
+    assert_eq!(records, [MirrorRecord::State(key(), None), MirrorRecord::Position(key(), None)]);
     records.iter().for_each(|record| apply(&mut table, record));
     assert_eq!(table.get(&key()), None);
 }

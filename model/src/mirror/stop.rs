@@ -4,6 +4,7 @@
 //! `__mirror_state`: the position is read back if this session has one, markers are written for what is open now, the reset is
 //! not repeated if the log ends in one. Nothing here asks the source.
 
+use crate::guards::prototype as quirk;
 use crate::ids::{LeaderEpoch, Now, Offset, PartitionIx};
 use crate::mirror::fetcher::FailCause;
 use crate::mirror::manager::{MirrorManager, MirrorTask};
@@ -70,12 +71,27 @@ impl MirrorManager {
             let Some(record) = &part.record else { return };
             let Some(log) = task.replicas.log(partition) else { return };
             let (watermark, epoch, position) = (log.high_watermark(), part.leader_epoch, record.position);
+            let again = part.stop == StopStep::Begins && position.is_some_and(|p| p != LastPosition::NOTHING);
+            let position = position.filter(|_| !(again && cx.guards.quirk(quirk::StopRecomputesPosition)));
             let next = match (part.stop, position) {
                 (StopStep::Begins, None) => {
-                    let position = Some(LastPosition { epoch: log.latest_epoch(), offset: log.end() });
-                    let change = Change { position, ..Change::to(MirrorState::Unknown) };
-                    self.change(now, partition, change, task, cx);
-                    StopStep::Position
+                    let end = log.end();
+                    // An epoch in which nothing was written is not one that was mirrored (D-4b).
+                    let written = log.epochs().entries().iter().rev().find(|entry| entry.start < end);
+                    let mut epoch = written.map_or(LeaderEpoch::NONE, |entry| entry.epoch);
+                    if epoch != log.latest_epoch() && cx.guards.quirk(quirk::StopCountsOwnEpoch) {
+                        epoch = log.latest_epoch();
+                    }
+                    let position = LastPosition { epoch, offset: end };
+                    if cx.guards.quirk(quirk::StopDoesNotAwaitPosition) {
+                        self.tell_position(now, partition, position, task, cx);
+                        self.want_epoch_above(partition, position.epoch, cx);
+                        StopStep::Epoch
+                    } else {
+                        let change = Change { position: Some(position), ..Change::to(MirrorState::Unknown) };
+                        self.change(now, partition, change, task, cx);
+                        StopStep::Position
+                    }
                 }
                 (StopStep::Begins | StopStep::Position, Some(position)) => {
                     if epoch <= position.epoch {
@@ -84,13 +100,15 @@ impl MirrorManager {
                     StopStep::Epoch
                 }
                 (StopStep::Position, None) => return,
-                (StopStep::Epoch, Some(position)) if epoch > position.epoch => {
+                (StopStep::Epoch, _) if self.bump_company(partition, task, cx) => return,
+                (StopStep::Epoch, position) if position.is_none_or(|p| epoch > p.epoch) => {
                     match self.abort_open(now, partition, task, cx) {
                         Ok(upto) => StopStep::Markers(upto),
                         Err(cause) => return self.fail(now, partition, cause, task, cx),
                     }
                 }
-                (StopStep::Markers(upto), Some(position)) if watermark >= upto => {
+                (StopStep::Markers(upto), position) if watermark >= upto => {
+                    let position = position.unwrap_or(LastPosition::NOTHING);
                     match self.reset_producers(now, partition, position, task, cx) {
                         Ok(upto) => StopStep::Reset(upto),
                         Err(cause) => return self.fail(now, partition, cause, task, cx),
@@ -130,7 +148,9 @@ impl MirrorManager {
             let (producer, epoch) = (transaction.producer, transaction.epoch);
             let marker = end_txn_marker(false, producer, epoch, coordinator_epoch, now.wall_ms);
             let done = task.replicas.append_local(partition, &marker, Origin::Coordinator, now, cx);
-            done.map_err(|_| FailCause::Storage)?;
+            if done.is_err() && !cx.guards.quirk(quirk::MarkerErrorsIgnored) {
+                return Err(FailCause::Storage);
+            }
         }
         task.replicas.log(partition).map(|log| log.end()).ok_or(FailCause::Storage)
     }

@@ -3,7 +3,7 @@
 //! Every destination broker keeps the leaders its fetchers need; a failure asks for a look at once, and time asks for one
 //! each refresh interval.
 
-use crate::guards::mirror as guard;
+use crate::guards::{mirror as guard, prototype as quirk};
 use crate::ids::{ConnId, MirrorIx, Nanos, NodeId, Now, PartitionIx, TopicId};
 use crate::metadata::configs::MirrorConfig;
 use crate::mirror::fetcher::{FailCause, Task};
@@ -245,7 +245,7 @@ impl MirrorManager {
             let Some(source) = self.sources.get_mut(&mirror) else { continue };
             match source.cluster.leader(topic, number) {
                 Ok(_) if retries => self.resume(now, partition, task, cx),
-                Ok(_) => self.align(now, partition, cx),
+                Ok(_) => self.align(now, partition, task, cx),
                 Err(_) if late.contains(&partition) => {
                     source.awaiting.insert(partition);
                     self.want_refresh(mirror, cx);
@@ -254,6 +254,7 @@ impl MirrorManager {
             }
         }
         self.fail_deleted(now, mirror, task, cx);
+        self.periodic_bump(task.image, mirror, cx);
         self.look_after_mirror(now, mirror, answer, task, cx);
     }
 
@@ -267,7 +268,8 @@ impl MirrorManager {
             let Some(topic) = task.image.topic_of(id).and_then(|ix| task.image.topic(ix)) else { continue };
             for partition in &topic.partitions {
                 let runs = self.part(*partition).is_some_and(|part| part.attempt >= 0 && part.mirror == mirror);
-                if runs && topic.mirror.is_some_and(|(_, desired)| desired != DesiredState::Stopped) {
+                let stopped = topic.mirror.is_none_or(|(_, desired)| desired == DesiredState::Stopped);
+                if runs && (!stopped || cx.guards.quirk(quirk::StoppedTopicsFailToo)) {
                     self.fail(now, *partition, FailCause::SourceTopicDeleted, task, cx);
                 }
             }
@@ -283,7 +285,8 @@ impl MirrorManager {
 
     /// The source is another cluster: nothing of this mirror goes on (decision 4).
     fn fail_all(&mut self, now: Now, mirror: MirrorIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
-        let runs = |topic| task.image.mirror_of(topic).is_some_and(|(_, desired)| desired != DesiredState::Stopped);
+        let all = cx.guards.quirk(quirk::StoppedTopicsFailToo);
+        let runs = |topic| all || task.image.mirror_of(topic).is_some_and(|(_, d)| d != DesiredState::Stopped);
         let concerned = |p: &&Part| p.mirror == mirror && p.attempt >= 0 && runs(p.topic);
         let partitions: Vec<_> = self.iter().filter(concerned).map(|p| p.partition).collect();
         for partition in partitions {

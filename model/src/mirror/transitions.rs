@@ -1,7 +1,7 @@
 //! From state to state: which state is wanted, what belongs to one that is committed, and what follows when a fetcher reports or
 //! a wait is over (spec 2.3, 2.5, 2.6, decisions 1, 12, 21, 28, 33).
 
-use crate::guards::mirror as guard;
+use crate::guards::{mirror as guard, prototype as quirk};
 use crate::ids::{Now, PartitionIx};
 use crate::mirror::epochs::needs_bump;
 use crate::mirror::fetcher::{FailCause, Outcome};
@@ -14,6 +14,11 @@ impl MirrorManager {
     fn desired(&self, partition: PartitionIx, task: &MirrorTask<'_>) -> DesiredState {
         let topic = self.part(partition).map(|part| part.topic);
         topic.and_then(|topic| task.image.mirror_of(topic)).map_or(DesiredState::Unknown, |(_, desired)| desired)
+    }
+
+    /// Something else than copying is wanted.
+    fn wish_differs(&self, partition: PartitionIx, task: &MirrorTask<'_>) -> bool {
+        matches!(self.desired(partition, task), DesiredState::Paused | DesiredState::Stopped)
     }
 
     /// Compares what is wanted with what is committed, and goes on from there: a new leader, or another wish. Desired STOPPED
@@ -36,6 +41,7 @@ impl MirrorManager {
         let Some(part) = self.part(partition).filter(|part| part.record.is_some()) else { return true };
         let to = match (self.desired(partition, task), part.state) {
             (D::Stopped, S::Stopped | S::Stopping) => return false,
+            (D::Stopped, S::Failed) if cx.guards.quirk(quirk::FailedOutranksStop) => return false,
             (D::Stopped, _) => S::Stopping,
             (_, S::Failed) | (D::Unknown, _) => return false,
             (D::Paused | D::Mirroring, S::Unknown | S::Stopped) => S::LogAlignment,
@@ -75,13 +81,14 @@ impl MirrorManager {
 
     /// A state is committed, or was when this broker came to lead: does what belongs to it (spec 2.5).
     pub(super) fn entered(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
-        self.clear_timers(partition);
+        self.clear_timers(partition, cx);
         let Some(state) = self.part(partition).map(|part| part.state) else { return };
         match state {
             MirrorState::Unknown => {}
-            MirrorState::LogAlignment => self.align(now, partition, cx),
+            MirrorState::LogAlignment => self.align(now, partition, task, cx),
             MirrorState::Mirroring => {
-                if !self.follow_wish(now, partition, task, cx) {
+                let ignores = self.wish_differs(partition, task) && cx.guards.quirk(quirk::RetryIgnoresDesired);
+                if ignores || !self.follow_wish(now, partition, task, cx) {
                     self.start_fetching(now, partition, task, cx);
                 }
             }
@@ -90,7 +97,7 @@ impl MirrorManager {
                 if task.replicas.start_barrier(now, partition, true, cx) {
                     self.enter(now, partition, MirrorState::Mirroring, task, cx);
                 } else {
-                    self.wait(now, partition);
+                    self.wait_for_replicas(now, partition, cx);
                 }
             }
             MirrorState::Pausing => {
@@ -135,9 +142,12 @@ impl MirrorManager {
         cx: &mut Cx<'_>,
     ) {
         self.stop_fetching(partition, cx);
-        self.clear_timers(partition);
+        self.clear_timers(partition, cx);
         let most = self.settings.retry.max_attempts;
         let Some(part) = self.part_mut(partition) else { return };
+        if part.state == MirrorState::Stopping && cx.guards.quirk(quirk::FailedStopIsOnlyLogged) {
+            return;
+        }
         let mirror = part.mirror;
         part.cause = Some(cause);
         let attempt = part.attempt.max(0).saturating_add(1).min(most);
@@ -171,7 +181,8 @@ impl MirrorManager {
     /// The retry of a FAILED partition: back to what it did, or to the start if that is not known (spec 2.6). The desired state
     /// comes first (decision 33).
     pub(super) fn retry(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
-        if self.follow_wish(now, partition, task, cx) {
+        let ignores = self.wish_differs(partition, task) && cx.guards.quirk(quirk::RetryIgnoresDesired);
+        if !ignores && self.follow_wish(now, partition, task, cx) {
             return;
         }
         let Some(part) = self.part(partition).filter(|part| part.state == MirrorState::Failed) else { return };
@@ -209,8 +220,24 @@ impl MirrorManager {
         }
     }
 
+    pub(super) fn wait_for_replicas(&mut self, now: Now, partition: PartitionIx, cx: &mut Cx<'_>) {
+        if !cx.guards.quirk(quirk::BarrierHasNoEnd) {
+            self.wait(now, partition);
+        }
+    }
+
     /// Timers die with the state that set them (decision 21).
-    pub(super) fn clear_timers(&mut self, partition: PartitionIx) {
+    pub(super) fn clear_timers(&mut self, partition: PartitionIx, cx: &mut Cx<'_>) {
+        let Some(part) = self.part_mut(partition) else { return };
+        let survives = part.retry_at.is_some() && cx.guards.quirk(quirk::RetryTimerSurvives);
+        let retry = if survives { None } else { part.retry_at.take() };
+        for at in [part.wait_until.take(), retry].into_iter().flatten() {
+            self.waits.remove(&(at, partition));
+        }
+    }
+
+    /// The partition leaves this broker, and nothing of it survives.
+    pub(super) fn drop_timers(&mut self, partition: PartitionIx) {
         let Some(part) = self.part_mut(partition) else { return };
         for at in [part.wait_until.take(), part.retry_at.take()].into_iter().flatten() {
             self.waits.remove(&(at, partition));
@@ -255,7 +282,7 @@ impl MirrorManager {
                     source.cluster.on_hint(topic, number, hint);
                 }
                 match self.part(partition).map(|part| part.state) {
-                    Some(MirrorState::LogAlignment) => self.align(now, partition, cx),
+                    Some(MirrorState::LogAlignment) => self.align(now, partition, task, cx),
                     _ => self.enter(now, partition, MirrorState::Mirroring, task, cx),
                 }
             }

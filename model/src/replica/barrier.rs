@@ -3,7 +3,7 @@
 //! A follower counts only with a position from a fetch in the present leader epoch (decision 31): before, nothing is known of
 //! it, and silence is not agreement.
 
-use crate::guards::{mirror as mirror_guard, replication as guard};
+use crate::guards::{mirror as mirror_guard, prototype as quirk, replication as guard};
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::ports::{Cx, DiskError};
 use crate::replica::fetch_session::SessionSlot;
@@ -71,7 +71,7 @@ impl Replicas {
             if !relevant {
                 continue;
             }
-            let known = follower.position != Offset::UNKNOWN;
+            let known = follower.position != Offset::UNKNOWN || cx.guards.quirk(quirk::BarrierCountsUnknown);
             if !cx.guards.admits(guard::BarrierNeedsPosition, known) || follower.position > end {
                 return;
             }
@@ -116,8 +116,11 @@ impl Replicas {
     ) -> Result<(), DiskError> {
         let Some(log) = self.log(partition) else { return Ok(()) };
         let by_epoch = log.end_offset_for(position.epoch).end;
-        let by_epoch = if by_epoch < Offset::ZERO { log.start() } else { by_epoch };
+        let mut by_epoch = if by_epoch < Offset::ZERO { log.start() } else { by_epoch };
         let mut to = log.end();
+        if by_epoch < position.offset.min(to) && cx.guards.quirk(quirk::FailbackByOffsetOnly) {
+            by_epoch = to;
+        }
         if !cx.guards.admits(mirror_guard::PositionEpochCuts, to <= by_epoch) {
             to = by_epoch;
         }

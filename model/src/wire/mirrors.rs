@@ -135,7 +135,7 @@ pub struct DeleteClusterMirrorResponse {
 pub struct RecoverMirrorTopicsRequest {
     /// Mirror.
     pub mirror: Arc<str>,
-    /// Topics by name.
+    /// Topics by name; none: all of the mirror, stopped ones too.
     pub topics: Vec<Arc<str>>,
     /// From a broker that an operator asked: the partitions that the receiver leads. From an operator: none, all partitions
     /// are meant, whoever leads them.

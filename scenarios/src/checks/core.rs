@@ -438,10 +438,11 @@ fn partition_changed<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: 
     }
     let fenced = |slot: u16| brokers.get(usize::from(slot)).is_some_and(|b| b.fenced);
     let created = g.members.is_empty();
+    let same_term = epoch == g.leader_epoch;
     if let Some(image) = cx.sight.image(cx.at.cluster) {
         g.seat(image, partition);
     }
-    let change = s12_membership::Change { leader, epoch, isr, elr };
+    let change = s12_membership::Change { leader, same_term, isr, elr };
     // A new partition's first ISR is as its creator wanted it.
     s12_membership::changed(cx, g, change, if created { isr } else { before }, fenced);
     (g.leader, g.leader_epoch, g.partition_epoch) = (leader, epoch, partition_epoch);

@@ -4,13 +4,14 @@
 use super::cx::Cx;
 use super::ghost::PartitionGhost;
 use super::sight::Sight;
-use mirrorlab_model::ids::{BrokerId, LeaderEpoch};
+use mirrorlab_model::ids::BrokerId;
 
 /// What the controller made of a partition.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
     pub leader: BrokerId,
-    pub epoch: LeaderEpoch,
+    /// The leader epoch is the one before: no election, which may put another ISR in the place of the old one.
+    pub same_term: bool,
     pub isr: u32,
     pub elr: u32,
 }
@@ -48,7 +49,7 @@ pub(super) fn changed<S: Sight>(
     }
     let recovering =
         cx.sight.image(cx.at.cluster).and_then(|i| i.partition(cx.partition())).is_some_and(|p| p.state.recovering);
-    if recovering && new.epoch == g.leader_epoch && grown != 0 && before != 0 {
+    if recovering && new.same_term && grown != 0 && before != 0 {
         cx.broken("S12", "an ISR that does not grow while recovery is open", format_args!("{before:b} became {isr:b}"));
     }
 }

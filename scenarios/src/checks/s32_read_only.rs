@@ -30,8 +30,8 @@ pub(super) fn appended<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, origin:
         Origin::Mirror => {
             let believed = g.more.as_ref().map_or(M::Unknown, |m| m.mirror);
             let state = committed.unwrap_or(believed);
-            // A change from MIRRORING may be committed and not told yet.
-            let may = matches!(state, M::Mirroring | M::Pausing | M::Stopping);
+            // A change from MIRRORING may be committed and not told yet. What follows it was asked for without a fetcher.
+            let may = !matches!(state, M::Unknown | M::LogAlignment | M::Paused | M::Stopped);
             if desired.is_none() || (committed.is_some() && !may) || believed == M::Stopped {
                 let got = got(if believed == M::Stopped { believed } else { state });
                 cx.broken("S32", "no mirrored batch in a partition that is stopped or not mirrored", got);

@@ -6,6 +6,7 @@ use super::diagnostics::suggest;
 use super::table::{At, Cx, Table};
 use super::types::Stage;
 use crate::units::clip;
+use mirrorlab_model::coordinator::routing::STATE_TOPIC;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of a topic on a cluster.
@@ -216,7 +217,22 @@ impl Build<'_> {
 
     /// What is known of a topic on a cluster: declared, created by a step, or mirrored there.
     pub(crate) fn find_topic(&self, cluster: &str, name: &str) -> Option<TopicFact> {
-        self.find_topic_within(cluster, name, 4)
+        self.find_topic_within(cluster, name, 4).or_else(|| self.state_topic(cluster, name))
+    }
+
+    /// The topic that a destination keeps the states of its mirrors in.
+    fn state_topic(&self, cluster: &str, name: &str) -> Option<TopicFact> {
+        let here = self.stage.clusters.get(cluster)?;
+        if name != STATE_TOPIC || !self.stage.mirrors.values().any(|mirror| mirror.on == cluster) {
+            return None;
+        }
+        let number =
+            |key: &str, default: u32| here.config.get(key).and_then(|text| text.parse().ok()).unwrap_or(default);
+        Some(TopicFact {
+            partitions: number("mirror.state.topic.num.partitions", 50),
+            rf: number("mirror.state.topic.replication.factor", 3),
+            family: None,
+        })
     }
 
     fn find_topic_within(&self, cluster: &str, name: &str, hops: u32) -> Option<TopicFact> {
