@@ -2,8 +2,8 @@
 //!
 //! An event says where to look; state and bytes say what is there. Time and event number are added by the world.
 
-use crate::ids::{BrokerId, LeaderEpoch, MirrorIx, NodeId, Offset, PartitionEpoch, PartitionIx, ProducerId};
-use crate::states::MirrorState;
+use crate::ids::{BrokerId, LeaderEpoch, MirrorIx, NodeId, Offset, PartitionEpoch, PartitionIx, ProducerId, TopicIx};
+use crate::states::{DesiredState, MirrorState};
 
 /// Who a batch came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -132,6 +132,8 @@ pub enum Trace {
     Elected { partition: PartitionIx, leader: BrokerId, epoch: LeaderEpoch, kind: ElectionKind },
     /// The controller fenced a broker, or let it in again.
     BrokerFenced { broker: BrokerId, fenced: bool },
+    /// An order about a mirror's topic was committed; UNKNOWN: it belongs to no mirror any more.
+    MirrorOrdered { topic: TopicIx, desired: DesiredState },
     // -- mirroring
     /// A partition's mirror state changed at its leader.
     MirrorStateChanged { partition: PartitionIx, mirror: MirrorIx, from: MirrorState, to: MirrorState, attempt: i16 },
@@ -141,6 +143,8 @@ pub enum Trace {
     MirrorPositionCommitted { partition: PartitionIx, epoch: LeaderEpoch, offset: Offset },
     /// A state was removed there, with its mirror or topic.
     MirrorStateRemoved { partition: PartitionIx },
+    /// A coordinator read its partition of `__mirror_state` up to here, all of that is committed, and it serves from now on.
+    MirrorStatesLoaded { partition: PartitionIx, end: Offset },
     /// A mirror fetcher took up a partition from this source broker, at this offset and source epoch.
     MirrorFetcherAdded { partition: PartitionIx, source: NodeId, offset: Offset, epoch: LeaderEpoch },
     /// A mirror fetcher let a partition go.

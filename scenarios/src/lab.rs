@@ -2,7 +2,7 @@
 //! and consumers.
 
 use crate::format::types::{Acks, Isolation, Producer as ProducerPlan, Reset, Stage};
-use crate::setup::{ClientSetup, ClusterSetup, MirrorSetup, Setup};
+use crate::setup::{ClientSetup, ClusterSetup, MirrorSetup, Setup, Wish};
 use crate::units::Chance;
 use mirrorlab_model::broker::BrokerConfig;
 use mirrorlab_model::client::admin::{AdminConfig, Order, Outcome};
@@ -136,6 +136,7 @@ impl Lab {
     /// does; returns its id.
     pub fn give(&mut self, cluster: u8, command: Command, insist: bool) -> u32 {
         self.orders += 1;
+        self.setup.wishes.extend(Wish::of(cluster, &command));
         let order = Order { id: self.orders, command, timeout: ORDER_TIMEOUT, insist };
         self.world.call(self.setup.admins[usize::from(cluster)], |process, _, cx| {
             if let Process::Admin(admin) = process {

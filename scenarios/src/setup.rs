@@ -1,8 +1,12 @@
 //! Who is who in a world: clusters, mirrors and clients by name and node. Made once from the plan; checks, reports and the
 //! runner look names up here.
 
+use mirrorlab_model::client::commands::Command;
+use mirrorlab_model::client::mirror_orders::{MirrorOrder, Which};
 use mirrorlab_model::ids::{BrokerId, NodeId};
 use mirrorlab_model::metadata::image::MetadataImage;
+use mirrorlab_model::metadata::patterns::Patterns;
+use mirrorlab_model::states::DesiredState;
 use mirrorlab_sim::world::World;
 use std::sync::Arc;
 
@@ -56,6 +60,47 @@ pub struct Setup {
     pub consumers: Vec<ClientSetup>,
     /// The operator's client of each cluster.
     pub admins: Vec<NodeId>,
+    /// What operators wanted of mirrored topics, in the order in which they said so, however they were answered.
+    pub wishes: Vec<Wish>,
+}
+
+/// An operator's word on the topics of a mirror.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// Index of the mirror's cluster.
+    pub cluster: u8,
+    /// The mirror.
+    pub mirror: Arc<str>,
+    /// Names and patterns; none: all topics of the mirror.
+    topics: Option<Patterns>,
+    /// What is wanted; UNKNOWN: that the mirror be no more.
+    pub desired: DesiredState,
+}
+
+impl Wish {
+    /// What a command says of what is wanted.
+    #[must_use]
+    pub fn of(cluster: u8, command: &Command) -> Option<Self> {
+        let named = |words: &[&[Arc<str>]]| {
+            let all: Vec<&str> = words.iter().flat_map(|list| list.iter().map(|word| &**word)).collect();
+            (!all.is_empty()).then(|| Patterns::of(&all))
+        };
+        let which = |which: &Which| named(&[&which.names, &which.patterns]);
+        let (mirror, topics, desired) = match command {
+            Command::StartMirrorTopics { mirror, topics, include, .. } => {
+                (mirror, named(&[topics, include]), DesiredState::Mirroring)
+            }
+            Command::Mirror(MirrorOrder::Start { mirror, include, .. }) => {
+                (mirror, named(&[include]), DesiredState::Mirroring)
+            }
+            Command::Mirror(MirrorOrder::Stop(mirror, topics)) => (mirror, which(topics), DesiredState::Stopped),
+            Command::Mirror(MirrorOrder::Pause(mirror, topics)) => (mirror, which(topics), DesiredState::Paused),
+            Command::Mirror(MirrorOrder::Resume(mirror, topics)) => (mirror, which(topics), DesiredState::Mirroring),
+            Command::Mirror(MirrorOrder::Delete(mirror)) => (mirror, None, DesiredState::Unknown),
+            _ => return None,
+        };
+        Some(Self { cluster, mirror: mirror.clone(), topics, desired })
+    }
 }
 
 impl Setup {
@@ -63,6 +108,13 @@ impl Setup {
     #[must_use]
     pub fn cluster(&self, name: &str) -> Option<u8> {
         self.clusters.iter().position(|c| &*c.name == name).map(|at| at as u8)
+    }
+    /// What an operator wanted last of a topic of a mirror.
+    #[must_use]
+    pub fn wanted(&self, cluster: u8, mirror: &str, topic: &str) -> Option<DesiredState> {
+        let of = |w: &&Wish| w.cluster == cluster && &*w.mirror == mirror;
+        let about = |w: &&Wish| w.topics.as_ref().is_none_or(|topics| topics.matches(topic));
+        self.wishes.iter().rev().filter(of).find(about).map(|w| w.desired)
     }
     /// The node of a broker.
     #[must_use]

@@ -132,6 +132,12 @@ impl Broker {
         self.config.node
     }
 
+    /// What it says its cluster's id is.
+    #[must_use]
+    pub fn cluster_id(&self) -> &std::sync::Arc<str> {
+        &self.config.cluster_id
+    }
+
     /// From now on it says that its cluster has this id: what clients see whose address leads to another cluster.
     pub fn set_cluster_id(&mut self, id: std::sync::Arc<str>) {
         self.config.cluster_id = id;

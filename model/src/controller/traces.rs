@@ -4,6 +4,7 @@ use crate::controller::state::{Entry, Note};
 use crate::ids::{BrokerId, PartitionIx};
 use crate::metadata::image::MetadataImage;
 use crate::metadata::records::Record;
+use crate::states::DesiredState;
 use crate::trace::Trace;
 
 /// Members of a set as bits by position in a list.
@@ -39,6 +40,10 @@ pub fn entry_traces(image: &MetadataImage, entry: &Entry, traces: &mut Vec<Trace
             if let Note::Fenced(fenced) = entry.note {
                 traces.push(Trace::BrokerFenced { broker: *broker, fenced });
             }
+        }
+        Record::MirrorTopicStateChange { topic, mirror, desired } => {
+            let desired = mirror.map_or(DesiredState::Unknown, |_| *desired);
+            traces.push(Trace::MirrorOrdered { topic: *topic, desired });
         }
         _ => {}
     }

@@ -10,7 +10,7 @@ use crate::guards::mirror as guard;
 use crate::ids::{ConnId, LeaderEpoch, Nanos, Now, Offset, PartitionIx, TopicIx};
 use crate::metadata::image::MetadataImage;
 use crate::mirror::records::{state_partition, state_partition_of_mirror, MirrorRecord, StateKey};
-use crate::mirror::shard::{apply, plan_tombstones, plan_write, States};
+use crate::mirror::shard::{apply, plan_tombstones, plan_write, States, Table};
 use crate::ports::Cx;
 use crate::record::{BatchBuilder, BatchMeta};
 use crate::replica::Replicas;
@@ -232,7 +232,10 @@ impl Coordinator {
         let Some(log) = replicas.log(partition) else { return };
         let upto = log.high_watermark();
         match shard.phase {
-            Phase::Committing(end) if upto >= end => shard.phase = Phase::Active,
+            Phase::Committing(end) if upto >= end => {
+                shard.phase = Phase::Active;
+                cx.trace(Trace::MirrorStatesLoaded { partition, end });
+            }
             Phase::Active => {}
             // Answers come only from a shard that knows all that was ever committed.
             _ => return,
@@ -264,6 +267,12 @@ impl Coordinator {
             Phase::Reading | Phase::Committing(_) if self.not_loaded_is_none => Ok(None),
             Phase::Reading | Phase::Committing(_) => Err(ErrorCode::CoordinatorLoadInProgress),
         }
+    }
+
+    /// What is committed in a partition of the topic, while this broker serves it.
+    #[must_use]
+    pub fn committed(&self, partition: PartitionIx) -> Option<&Table> {
+        self.shards.get(&partition).filter(|shard| shard.phase == Phase::Active).map(|shard| shard.engine.committed())
     }
 
     /// How many partitions of the topic it holds.

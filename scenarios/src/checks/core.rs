@@ -8,12 +8,13 @@ use super::report::{At, Report};
 use super::roster::{slot_of, Part, Place, Roster};
 use super::sight::{LogSight, Sight};
 use super::{
-    l01_decided, l02_everywhere, l03_registered, l04_leaders, l05_in_sync, l06_watermark, l08_mirrored, l11_retried,
-    l13_consumers, l14_metadata, l19_time, s01_valid_log, s02_log_matching, s03_leader_completeness,
-    s04_candidate_completeness, s05_quorum_superset, s06_no_global_loss, s07_watermarks, s08_repeatable_read,
-    s09_epochs, s10_one_writer, s11_no_zombie_ack, s12_membership, s13_metadata, s14_unclean_exclusion, s15_recovery,
-    s16_idempotence, s17_producer_table, s21_log_start, s22_visible_ends, s30_mirror_equality, s31_origin,
-    s32_read_only, s33_fence_at_stop, s34_epoch_floor, s46_topics, walk,
+    l01_decided, l02_everywhere, l03_registered, l04_leaders, l05_in_sync, l06_watermark, l07_stable, l08_mirrored,
+    l09_no_transient_state, l10_desired, l11_retried, l13_consumers, l14_metadata, l16_bad_neighbours, l19_time, lives,
+    mirror_events, s01_valid_log, s02_log_matching, s03_leader_completeness, s04_candidate_completeness,
+    s05_quorum_superset, s06_no_global_loss, s07_watermarks, s08_repeatable_read, s09_epochs, s10_one_writer,
+    s11_no_zombie_ack, s12_membership, s13_metadata, s14_unclean_exclusion, s15_recovery, s16_idempotence,
+    s17_producer_table, s21_log_start, s22_visible_ends, s30_mirror_equality, s38_durable_states, s46_topics,
+    s47_no_loop, s48_source_identity, s49_desired_rules, s50_honest_lag, walk,
 };
 use mirrorlab_model::ids::{LeaderEpoch, Nanos, NodeId, Offset, PartitionIx, TopicIx};
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent};
@@ -185,7 +186,7 @@ impl Core {
                 if origin != Origin::Replication {
                     s10_one_writer::writes(&mut cx, g, leader_epoch);
                     if g.mirrored || origin == Origin::Mirror {
-                        mirror_appended(&mut cx, g, origin, epoch, leader_epoch);
+                        mirror_events::appended(&mut cx, g, origin, base, (epoch, leader_epoch));
                     }
                 }
                 let m = &mut g.members[own];
@@ -200,6 +201,9 @@ impl Core {
                 g.members[own].hw = to;
                 if leader && to > g.true_hw && (to <= g.floor || s05_quorum_superset::watermark(&mut cx, g, own, to)) {
                     g.true_hw = to;
+                    if g.keeps_states {
+                        lives::read(&mut cx, c);
+                    }
                 }
             }
             Trace::FollowerPosition { partition, follower, position } => {
@@ -232,14 +236,10 @@ impl Core {
             }
             Trace::MetadataApplied { end, hash } => s13_metadata::applied(&mut cx, c, end, hash),
             Trace::MetadataCommitted { end, hash } => s13_metadata::committed(&mut cx, c, end, hash),
-            Trace::Mirrored { .. } | Trace::MirrorFetcherAdded { .. } | Trace::MirrorFetcherRemoved { .. } => {
-                on_mirror(&mut cx, ghost, &event.trace);
-            }
-            Trace::MirrorStateChanged { partition, to, .. } => {
-                let g = c.partition(partition);
-                g.mirrored = true;
-                g.more().mirror = to;
-            }
+            Trace::Mirrored { .. }
+            | Trace::MirrorFetcherAdded { .. }
+            | Trace::MirrorFetcherRemoved { .. }
+            | Trace::MirrorStateChanged { .. } => mirror_events::on_event(&mut cx, ghost, &event.trace),
             other => on_rare(&mut cx, c, &other),
         }
     }
@@ -258,68 +258,6 @@ fn seated<S: Sight>(cx: &Cx<'_, S>, g: &mut PartitionGhost) -> Option<usize> {
 fn seat<S: Sight>(cx: &Cx<'_, S>, g: &mut PartitionGhost) -> Option<usize> {
     ghost::seat(g, cx.sight, cx.at.cluster, cx.at.node, cx.partition());
     g.position(cx.slot)
-}
-
-/// A leader of a partition that has to do with a mirror appended.
-fn mirror_appended<S: Sight>(
-    cx: &mut Cx<'_, S>,
-    g: &mut PartitionGhost,
-    origin: Origin,
-    epoch: LeaderEpoch,
-    local: LeaderEpoch,
-) {
-    g.mirrored = true;
-    s32_read_only::appended(cx, g, origin);
-    s34_epoch_floor::appended(cx, g, origin, epoch, local);
-    if origin == Origin::Mirror {
-        g.more().mirrored_epoch = epoch;
-    }
-}
-
-fn on_mirror<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, trace: &Trace) {
-    let node = cx.at.node.unwrap_or_default();
-    let own = usize::from(cx.at.cluster);
-    match *trace {
-        Trace::Mirrored { partition, source, source_partition, base, next, source_hw, source_epoch, .. } => {
-            cx.at.partition = Some(partition);
-            let cluster = cx.roster.place(source).map(|p| p.cluster);
-            let truth = cluster.and_then(|c| ghost.clusters.get(usize::from(c))).and_then(|c| {
-                let origin = c.partitions.get(source_partition.0 as usize)?;
-                Some((origin.true_hw, origin.lineage > 0))
-            });
-            s31_origin::mirrored(cx, source, next, source_hw, truth);
-            let g = ghost.clusters[own].partition(partition);
-            // A leader that was deposed meanwhile knows less, and is S10's and S33's business.
-            if g.more().fetcher_of == node {
-                s31_origin::asked(cx, g.more(), source_epoch);
-            }
-            s33_fence_at_stop::mirrored(cx, g, source);
-            s30_mirror_equality::mirrored(cx, source, source_partition, base, next);
-            let from = cluster.map(|c| (c, source_partition));
-            if let Some((cluster, there)) = from.filter(|_| g.more().source != from) {
-                g.more().source = from;
-                s46_topics::mirrored(cx, cluster, there);
-            }
-        }
-        Trace::MirrorFetcherAdded { partition, source, epoch, .. } => {
-            cx.at.partition = Some(partition);
-            let g = ghost.clusters[own].partition(partition);
-            g.mirrored = true;
-            s10_one_writer::fetches(cx, g);
-            if g.more().fetcher_of != node {
-                (g.more().fetcher_of, g.more().source_epoch) = (node, LeaderEpoch::NONE);
-            }
-            s31_origin::fetches(g.more(), epoch);
-            let fetchers = &mut g.more().fetchers;
-            fetchers.retain(|f| f.0 != node);
-            fetchers.push((node, source));
-        }
-        Trace::MirrorFetcherRemoved { partition, source } => {
-            let g = ghost.clusters[own].partition(partition);
-            g.more().fetchers.retain(|f| *f != (node, source));
-        }
-        _ => {}
-    }
 }
 
 /// Events that come with elections, cuts, restarts and membership.
@@ -392,6 +330,19 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
                 s14_unclean_exclusion::registered(cx, &c.partitions[ix]);
             }
         }
+        Trace::MirrorOrdered { topic, desired } => c.orders.entry(topic).or_default().note(desired),
+        Trace::MirrorStatesLoaded { partition, end } => {
+            cx.at.partition = Some(partition);
+            s38_durable_states::loaded(cx, c, end);
+        }
+        Trace::BumpRequested { partition, .. } => {
+            cx.at.partition = Some(partition);
+            s49_desired_rules::bumped(cx, c);
+        }
+        Trace::ReadOnlyRefused { partition, .. } => {
+            cx.at.partition = Some(partition);
+            s49_desired_rules::refused(cx);
+        }
         Trace::ReplicaRemoved { partition } => {
             let slot = cx.slot;
             if let Some((_, m)) = c.partition(partition).member(slot) {
@@ -408,6 +359,7 @@ fn truncated<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: Offset, c
     let leads = g.lead.slot == cx.slot && cause != CutCause::Divergence;
     let orders = matches!(cause, CutCause::MirrorDivergence | CutCause::Alignment | CutCause::OutOfRange);
     if leads && orders && g.mirrored {
+        mirror_events::cut(cx, g, to, cause);
         s06_no_global_loss::mirror_cut(cx, g, to, cause);
     } else {
         s04_candidate_completeness::truncated(cx, g, own, to, cause);
@@ -435,6 +387,9 @@ fn recovered<S: Sight>(
     g.members[own].set_torn(false);
     g.members[own].set_cut(false);
     let log = cx.replica(cx.slot).map(|r| r.log);
+    if let Some(life) = g.more.as_mut().and_then(|m| m.life.as_mut()).filter(|life| life.position_by == cx.slot) {
+        life.position_by = u16::MAX; // what it had not flushed may be gone
+    }
     let m = &mut g.members[own];
     m.set_end(end);
     m.start = m.start.max(start);
@@ -465,6 +420,7 @@ fn became_leader<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, epoch: Le
         g.lead = ghost::Lead { slot: cx.slot, epoch, isr: bits, proposed: bits };
         s04_candidate_completeness::candidates(cx, g);
     }
+    mirror_events::became_leader(cx, g);
     s02_log_matching::around(cx, g, cx.slot);
     s09_epochs::table(cx, cx.slot);
     ghost::extend_chain(g, cx.sight, cx.roster, cx.at.cluster, cx.partition());
@@ -545,6 +501,12 @@ impl Core {
         if settled && ghost.clusters[usize::from(cluster)].partitions[ix.0 as usize].mirrored {
             let g = &ghost.clusters[usize::from(cluster)].partitions[ix.0 as usize];
             s30_mirror_equality::quiet(&mut cx, ghost, g);
+            s47_no_loop::quiet(&mut cx, ghost);
+            s48_source_identity::quiet(&mut cx, g);
+        }
+        let g = &ghost.clusters[usize::from(cluster)].partitions[ix.0 as usize];
+        if g.mirrored {
+            s50_honest_lag::quiet(&mut cx, ghost, g);
         }
     }
 
@@ -583,9 +545,13 @@ impl Core {
         l04_leaders::left(&mut look);
         l05_in_sync::left(&mut look);
         l06_watermark::left(&mut look);
+        l07_stable::left(&mut look);
         l01_decided::left(&mut look);
         l02_everywhere::left(&mut look);
         l08_mirrored::left(&mut look);
+        l09_no_transient_state::left(&mut look);
+        l10_desired::left(&mut look);
+        l16_bad_neighbours::left(&mut look);
         let retry_at = l11_retried::left(&mut look);
         l13_consumers::left(&mut look);
         let mut violations = Vec::new();

@@ -8,10 +8,12 @@
 //! Laid out for the hot path: one vector per cluster by partition index, members inline, everything rare in a box.
 
 use super::excuses::Excuse;
+use super::lives::{Life, Orders};
 use super::ranges::{Chain, Ranges};
 use super::roster::{slot_of, Roster};
 use super::sight::{LogSight, Sight};
-use mirrorlab_model::ids::{BrokerId, LeaderEpoch, Nanos, NodeId, Offset, PartitionEpoch, PartitionIx};
+use mirrorlab_model::coordinator::routing::STATE_TOPIC;
+use mirrorlab_model::ids::{BrokerId, LeaderEpoch, Nanos, NodeId, Offset, PartitionEpoch, PartitionIx, TopicIx};
 use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::states::MirrorState;
 use smallvec::SmallVec;
@@ -172,6 +174,8 @@ pub struct More {
     pub walked: Offset,
     /// See `walked`.
     pub sequences: Sequences,
+    /// What is committed of it in `__mirror_state`.
+    pub life: Option<Box<Life>>,
 }
 
 /// One partition.
@@ -205,6 +209,8 @@ pub struct PartitionGhost {
     pub unclean_allowed: bool,
     /// Has to do with a mirror.
     pub mirrored: bool,
+    /// A partition of `__mirror_state`.
+    pub keeps_states: bool,
     /// The step of the last cut.
     pub cut_step: u64,
     /// Members by position in the replica list.
@@ -234,6 +240,7 @@ impl Default for PartitionGhost {
             writer: (LeaderEpoch::NONE, u16::MAX),
             unclean_allowed: false,
             mirrored: false,
+            keeps_states: false,
             cut_step: u64::MAX,
             members: SmallVec::new(),
             acked: Ranges::default(),
@@ -254,6 +261,12 @@ impl PartitionGhost {
     #[inline]
     pub fn position(&self, slot: u16) -> Option<usize> {
         self.members.iter().position(|m| m.slot == slot)
+    }
+    /// What is committed of it in `__mirror_state`.
+    #[must_use]
+    #[inline]
+    pub fn life(&self) -> Option<&Life> {
+        self.more.as_ref()?.life.as_deref()
     }
     /// The rest, made if need be.
     pub fn more(&mut self) -> &mut More {
@@ -374,6 +387,7 @@ impl PartitionGhost {
             (self.partition_epoch, self.isr, self.elr) = (state.partition_epoch, mask(&state.isr), mask(&state.elr));
         }
         self.mirrored |= image.mirror_of(found.topic).is_some();
+        self.keeps_states = image.topic(found.topic).is_some_and(|t| &*t.name == STATE_TOPIC);
     }
 }
 
@@ -418,6 +432,10 @@ pub struct ClusterGhost {
     pub promised: BTreeMap<(u16, PartitionIx), Offset>,
     /// What clients were told as ends, by client and partition: the lineage and the end.
     pub told_ends: BTreeMap<(u32, PartitionIx), (u32, Offset)>,
+    /// How far the partitions of `__mirror_state` were read, and in which lineage. Empty: there is no such topic yet.
+    pub states_read: BTreeMap<PartitionIx, (Offset, u32)>,
+    /// What was ordered of mirrored topics.
+    pub orders: BTreeMap<TopicIx, Orders>,
 }
 
 impl ClusterGhost {

@@ -2,7 +2,7 @@
 //! converge phase; what still fails when its time is over is a stall, unless it has an excuse from the list.
 
 use super::excuses::Excuse;
-use super::ghost::{Ghost, PartitionGhost};
+use super::ghost::{Ghost, Member, PartitionGhost};
 use super::report::{place_name, At, Report};
 use super::roster::{slot_of, Roster};
 use super::sight::{MirrorSight, Sight};
@@ -88,6 +88,20 @@ impl<'a, S: Sight> Look<'a, S> {
         }
         let node = self.roster.broker(spot.cluster, slot_of(spot.ghost.leader))?;
         Some((node, self.sight.mirror(node, spot.ix)?))
+    }
+    /// Whether fewer replicas of a partition are up than it needs to commit.
+    #[must_use]
+    pub fn too_few(&self, spot: Spot<'_>) -> bool {
+        let up = |m: &&Member| self.roster.broker(spot.cluster, m.slot).is_some_and(|n| self.sight.is_up(n));
+        (spot.ghost.members.iter().filter(up).count() as u32) < spot.ghost.min_isr
+    }
+    /// Whether nobody leads the partition that this one is mirrored from.
+    #[must_use]
+    pub fn source_is_down(&mut self, spot: Spot<'_>) -> bool {
+        let Some((cluster, there)) = self.source(spot) else { return true };
+        let origin = self.at(cluster, there).map(|o| slot_of(o.ghost.leader));
+        let node = origin.and_then(|slot| self.roster.broker(cluster, slot));
+        node.is_none_or(|node| !self.sight.is_up(node))
     }
     /// Where a partition is mirrored from.
     #[must_use]

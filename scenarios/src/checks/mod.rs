@@ -1,7 +1,7 @@
 //! What must hold: one property per file, named by its id in the catalogue of invariants, its statement in the file's head.
 //!
 //! Read in this order: [`table`] (all of them), [`sight`] (what a check may see), [`logs`] (how logs compare), [`ghost`] (what
-//! all checks share), `core` (which event goes to which check), then the properties; [`excuses`] is the closed
+//! all checks share), [`lives`] (what is committed of mirrored partitions), `core` (which event goes to which check), then the properties; [`excuses`] is the closed
 //! list of what explains a loss or a delay.
 
 pub mod core;
@@ -14,13 +14,19 @@ mod l03_registered;
 mod l04_leaders;
 mod l05_in_sync;
 mod l06_watermark;
+mod l07_stable;
 mod l08_mirrored;
+mod l09_no_transient_state;
+mod l10_desired;
 mod l11_retried;
 mod l13_consumers;
 mod l14_metadata;
+mod l16_bad_neighbours;
 mod l19_time;
 pub mod liveness;
+pub mod lives;
 pub mod logs;
+mod mirror_events;
 pub mod ranges;
 pub mod report;
 pub mod roster;
@@ -48,7 +54,19 @@ mod s31_origin;
 mod s32_read_only;
 mod s33_fence_at_stop;
 mod s34_epoch_floor;
+mod s35_exact_cut;
+mod s36_barrier;
+mod s37_state_machine;
+mod s38_durable_states;
+mod s39_position;
+mod s40_producer_reset;
+mod s41_no_open_transaction;
+mod s42_isolation;
 mod s46_topics;
+mod s47_no_loop;
+mod s48_source_identity;
+mod s49_desired_rules;
+mod s50_honest_lag;
 pub mod sight;
 pub mod suite;
 pub mod table;

@@ -1,10 +1,11 @@
 //! S33 Fence at stop. After a fetcher let a partition go (stop, pause, a new leader here or at the source), no batch of it is
-//! appended any more.
+//! appended any more; and none at all after a stop had noted where mirroring ended, by its leader or a later one.
 
 use super::cx::Cx;
 use super::ghost::PartitionGhost;
 use super::sight::Sight;
-use mirrorlab_model::ids::NodeId;
+use mirrorlab_model::ids::{LeaderEpoch, NodeId};
+use mirrorlab_model::states::MirrorState;
 
 /// A batch from `source` was appended here.
 pub(super) fn mirrored<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, source: NodeId) {
@@ -17,5 +18,15 @@ pub(super) fn mirrored<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, source:
             None => format!("one from {}; its fetcher let the partition go", cx.roster.name(source)),
         };
         cx.broken("S33", "batches of the present fetcher only", got);
+    }
+}
+
+/// A leader appended a mirrored batch in its leader epoch `local`.
+pub(super) fn appended<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, local: LeaderEpoch) {
+    let Some(life) = g.life() else { return };
+    let ends = matches!(life.upto(local), Some(MirrorState::Stopping | MirrorState::Stopped));
+    if let Some(position) = life.position.filter(|_| ends && local >= life.last().leader_epoch) {
+        let expected = format_args!("no mirrored batch behind the noted end at {}", position.offset);
+        cx.broken("S33", expected, "one was appended");
     }
 }

@@ -3,13 +3,17 @@
 //! The checks are written against this trait and not against the world, so that each can be shown a small hand-made world
 //! in which something is broken on purpose.
 
-use mirrorlab_model::ids::{BrokerEpoch, BrokerId, LeaderEpoch, Nanos, NodeId, Offset, PartitionEpoch, PartitionIx};
+use mirrorlab_model::ids::{
+    BrokerEpoch, BrokerId, LeaderEpoch, MirrorIx, Nanos, NodeId, Offset, PartitionEpoch, PartitionIx,
+};
 use mirrorlab_model::log::{EpochEntry, ProducerStates};
 use mirrorlab_model::metadata::image::MetadataImage;
+use mirrorlab_model::mirror::records::StateKey;
 use mirrorlab_model::ports::Lane;
-use mirrorlab_model::states::MirrorState;
+use mirrorlab_model::states::{DesiredState, MirrorState, StateRecord};
 use mirrorlab_model::trace::TraceEvent;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// A sum of hashes of batches, modulo 2^128: equal sums over equally many batches mean equal content.
 pub type Sum = u128;
@@ -78,8 +82,12 @@ pub struct ReplicaSight<L> {
 /// A mirrored partition at its leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MirrorSight {
+    /// Its mirror.
+    pub mirror: MirrorIx,
     /// What it does.
     pub state: MirrorState,
+    /// Its number among the committed states, as the coordinator told; −1 while nothing was told.
+    pub state_epoch: i32,
     /// A fetcher holds it.
     pub fetching: bool,
     /// The source leader's epoch in which the source last answered its fetcher; −1: not yet.
@@ -88,6 +96,10 @@ pub struct MirrorSight {
     pub retries: bool,
     /// FAILED: when.
     pub retry_at: Option<Nanos>,
+    /// What an operator would be told: records that the source has and the mirror has not; `None`: unknown.
+    pub lag: Option<i64>,
+    /// The source's watermark that the lag is computed from; −1: none.
+    pub source_hw: Offset,
 }
 
 /// A producer.
@@ -141,6 +153,12 @@ pub trait Sight {
     fn hosted(&self, node: NodeId) -> Vec<PartitionIx>;
     /// A mirrored partition at the broker that leads it.
     fn mirror(&self, node: NodeId, partition: PartitionIx) -> Option<MirrorSight>;
+    /// The states that a broker serves as coordinator of a partition of `__mirror_state`.
+    fn states(&self, node: NodeId, partition: PartitionIx) -> Option<Vec<(StateKey, StateRecord)>>;
+    /// The id of a running broker's cluster.
+    fn cluster_id(&self, node: NodeId) -> Option<Arc<str>>;
+    /// What an operator wanted last of a topic of a mirror, however that was answered.
+    fn wanted(&self, cluster: u8, mirror: &str, topic: &str) -> Option<DesiredState>;
     /// A producer by number.
     fn producer(&self, number: u32) -> Option<ProducerSight>;
     /// A consumer's positions by number.

@@ -22,10 +22,14 @@ pub enum Kind {
     PartitionChanged,
     Elected,
     BrokerFenced,
+    MirrorOrdered,
     MirrorStateChanged,
+    MirrorStatesLoaded,
     MirrorFetcherAdded,
     MirrorFetcherRemoved,
     Mirrored,
+    BumpRequested,
+    ReadOnlyRefused,
     /// A process ended by itself.
     Exited,
 }
@@ -122,24 +126,52 @@ checks! {
         [Mirrored], [Event Quiet], "MirrorAnswerIsCurrent, BatchEpochWithinSourceEpoch, DivergenceCuts off";
     "S31" "origin" "Mirrored batches come from the configured source, from below its watermark.", "catalogue S31",
         [Mirrored], [Event], "SourceClusterIdMatches, UnknownLeaderEpochBacksOff off";
-    "S32" "read-only" "No producer's batch enters a mirrored partition, no mirrored batch a stopped one.", "catalogue S32",
+    "S32" "read-only" "No producer's batch enters a mirrored partition before STOPPED is committed, no mirrored batch a stopped one.", "catalogue S32",
         [Appended], [Event], "MirrorTopicReadOnly off";
-    "S33" "fence at stop" "A fetcher that let a partition go appends no more.", "catalogue S33",
-        [Mirrored MirrorFetcherAdded MirrorFetcherRemoved], [Event], "MirrorAnswerIsCurrent, MirrorLeaderOnly off";
+    "S33" "fence at stop" "A fetcher that let a partition go appends no more, and nobody does behind the end that a stop noted.", "catalogue S33",
+        [Appended Mirrored MirrorFetcherAdded MirrorFetcherRemoved], [Event], "MirrorAnswerIsCurrent, MirrorLeaderOnly off";
     "S34" "epoch floor" "The leader epoch here is never below a mirrored batch's, and local batches are above the mirrored ones.", "catalogue S34; spec 3.3",
         [Appended], [Event], "EpochBumpBeforeAppend, BumpWaitsForImage off";
+    "S35" "exact cut" "A log that is about to be mirrored into is what both logs have in common, all of it; nothing, if no end of a session is known.", "catalogue S35; spec 3.6, 3.7; decisions 6, 8, 27",
+        [MirrorStateChanged], [Event], "SilenceIsNotNone, PositionEpochCuts, PositionOffsetCuts, AlignmentRepeatsEpochs off";
+    "S36" "barrier" "Nothing is copied behind a cut before the maximal ISR follows it.", "catalogue S36; spec 3.7; decision 31",
+        [MirrorStateChanged Mirrored Truncated], [Event], "BarrierAfterMirrorCut, BarrierNeedsPosition off";
+    "S37" "state machine" "Committed states follow one another as the table says, with growing epochs, written and acted on by one leader per epoch.", "catalogue S37; spec 2.2; decisions 10, 11, 28",
+        [HighWatermarkMoved MirrorStateChanged MirrorFetcherAdded], [Event], "StateTransitionLegal, StateEpochFenced, StateLeaderEpochFenced off";
+    "S38" "durable states" "What a broker does for a state it does after that was committed; a coordinator serves what the committed log comes to.", "catalogue S38; spec 2.4, 7.5; decision 32",
+        [HighWatermarkMoved MirrorStateChanged MirrorFetcherAdded MirrorStatesLoaded], [Event], "a state that is acted on before it is committed; a load that skips records";
+    "S39" "position" "The last mirrored position is noted once per stop, before anything local, and says where mirroring ended.", "catalogue S39; D-4, D-24; decision 7",
+        [HighWatermarkMoved Appended], [Event], "StopNotesPositionFirst off; a position that counts local records";
+    "S40" "producer reset" "A partition that becomes STOPPED ends in a producer reset above the mirrored epochs, and knows no mirrored producer.", "catalogue S40; spec 5.3; decision 13",
+        [MirrorStateChanged], [Event], "StopResetsBeforeStopped, StopBumpsBeforeMarkers off";
+    "S41" "no open transaction" "A partition that becomes STOPPED has a marker for each transaction that was open, on all in-sync replicas.", "catalogue S41; spec 5.2; decision 13",
+        [MirrorStateChanged BecameLeader], [Event], "StopMarksBeforeReset off; a marker that is not replicated";
+    "S42" "isolation" "Steps of a mirror concern its own topics only.", "catalogue S42",
+        [MirrorStateChanged MirrorFetcherAdded Mirrored Truncated], [Event], "a fetcher of another mirror's source; a cut of a topic without mirror";
     "S46" "topics" "A mirror topic has its source's id and partitions.", "catalogue S46; spec 1.9",
         [Mirrored], [Event Quiet], "SourceTopicIdMatches off";
+    "S47" "no loop" "Partitions that copy from one another make no circle.", "catalogue S47; spec 1.7; decision 26",
+        [MirrorStateChanged], [Event Quiet], "LoopIsRefused off";
+    "S48" "source identity" "A session copies from one cluster, of the recorded id.", "catalogue S48; Y10; decision 4",
+        [Mirrored], [Event Quiet], "SourceClusterIdMatches off";
+    "S49" "desired rules" "STOPPED and PAUSED are left only after a newer order; nothing is cut, fetched, bumped or refused in the meantime.", "catalogue S49; decisions 3, 4, 5",
+        [HighWatermarkMoved MirrorOrdered MirrorFetcherAdded Truncated BumpRequested ReadOnlyRefused], [Event], "a sync that touches what is stopped (D-2, D-3)";
+    "S50" "honest lag" "A lag that is told is not below what it truly was.", "catalogue S50; decisions 19, 39; E-1, E-2",
+        [], [Quiet], "DivergenceNeedsSupport off with a source that lost records";
     "L1" "decided" "Every sent value ends acknowledged, refused or undecided.", "catalogue L1", [], [Liveness], "a producer that forgets a batch; AcksAllWaits without an end";
     "L2" "everywhere" "Every acknowledged value reaches every replica.", "catalogue L2", [], [Liveness], "a follower that stops fetching";
     "L3" "registered" "Every broker that is up gets registered and unfenced.", "catalogue L3", [], [Liveness], "heartbeats that are not answered";
     "L4" "leaders" "Every partition with an eligible replica has a live leader that knows it.", "catalogue L4", [], [Liveness], "an election that is forgotten";
     "L5" "in sync" "The ISR is all live replicas, and no change of it stays pending.", "catalogue L5", [], [Liveness], "IsrAnswerClearsFlight off";
     "L6" "watermark" "The watermark reaches the log end.", "catalogue L6", [], [Liveness], "a watermark that is not looked at after an ISR change";
+    "L7" "stable" "Without an open transaction the last stable offset reaches the watermark.", "catalogue L7", [], [Liveness], "a stop without abort markers";
     "L8" "mirrored" "With the source idle the mirror has everything.", "catalogue L8", [], [Liveness], "UnknownLeaderEpochBacksOff, FetcherFollowsSourceLeader, MissedPartitionIsRetried off";
+    "L9" "no transient state" "No mirrored partition stays in a state that awaits something.", "catalogue L9; decision 12", [], [Liveness], "EveryBumpRemembered off; a wait without an end";
+    "L10" "desired" "The actual state reaches the desired one, the last stop included, whatever it was answered.", "catalogue L10; D-1; decision 1", [], [Liveness], "OrderNeedsExactState on; DeletionNeedsProof off";
     "L11" "retried" "A retryable failure of a mirror returns to work.", "catalogue L11", [], [Liveness], "EveryBumpRemembered off; a retry timer that is lost";
     "L13" "consumers" "Every consumer reads everything before it.", "catalogue L13", [], [Liveness], "a redirect loop; a session error without end";
     "L14" "metadata" "Every broker applies all committed metadata.", "catalogue L14", [], [Liveness], "an observer that stops asking";
+    "L16" "bad neighbours" "A partition that is bad for good does not stop others of its mirror.", "catalogue L16; decision 2", [], [Liveness], "OneBadTopicRefusesAll on; a request that fails as a whole";
     "L19" "time" "No node runs without end at one instant.", "catalogue L19", [], [Liveness], "a lane that wakes itself";
 }
 

@@ -2,6 +2,7 @@
 
 mod fake;
 mod live;
+mod lives;
 mod mirrors;
 
 use super::ghost::Stop;

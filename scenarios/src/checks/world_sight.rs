@@ -6,14 +6,16 @@ use mirrorlab_model::client::consumer::Awaits;
 use mirrorlab_model::ids::{BrokerEpoch, Nanos, NodeId, Now, Offset, PartitionIx};
 use mirrorlab_model::log::{EpochEntry, Log, ProducerStates};
 use mirrorlab_model::metadata::image::MetadataImage;
+use mirrorlab_model::mirror::records::StateKey;
 use mirrorlab_model::ports::{FileId, Lane};
 use mirrorlab_model::replica::Role;
-use mirrorlab_model::states::MirrorState;
+use mirrorlab_model::states::{DesiredState, MirrorState, StateRecord};
 use mirrorlab_model::trace::TraceEvent;
 use mirrorlab_model::wire::messages::Isolation;
 use mirrorlab_sim::disk::{LineageId, Look};
 use mirrorlab_sim::node::{Condition, Program};
 use mirrorlab_sim::world::World;
+use std::sync::Arc;
 
 /// A world and its names.
 #[derive(Clone, Copy, Debug)]
@@ -144,15 +146,30 @@ impl Sight for WorldSight<'_> {
         let manager = &self.world.node(node).broker()?.mirror;
         let part = manager.part(partition)?;
         let failed = part.state == MirrorState::Failed;
+        let broker = self.world.node(node).broker()?;
         // The manager counts by its node's clock.
         let wait = part.retry_at().map(|at| at.since(self.clock(node).mono));
         Some(MirrorSight {
+            mirror: part.mirror,
             state: part.state,
+            state_epoch: part.record.as_ref().map_or(-1, |record| record.state_epoch),
             fetching: manager.is_fetching(partition),
             source_epoch: manager.proven_source_epoch(partition),
             retries: failed && part.attempt >= 0,
             retry_at: wait.filter(|_| failed).map(|wait| self.now() + wait),
+            lag: manager.lag(part, &broker.replicas),
+            source_hw: manager.source_high_watermark(partition).map_or(Offset::UNKNOWN, |told| told.0),
         })
+    }
+    fn states(&self, node: NodeId, partition: PartitionIx) -> Option<Vec<(StateKey, StateRecord)>> {
+        let table = self.world.node(node).broker()?.mirror.coordinator.committed(partition)?;
+        Some(table.iter().cloned().collect())
+    }
+    fn cluster_id(&self, node: NodeId) -> Option<Arc<str>> {
+        Some(self.world.node(node).broker()?.cluster_id().clone())
+    }
+    fn wanted(&self, cluster: u8, mirror: &str, topic: &str) -> Option<DesiredState> {
+        self.setup.wanted(cluster, mirror, topic)
     }
     fn producer(&self, number: u32) -> Option<ProducerSight> {
         let node = self.setup.producers.iter().find(|c| c.number == number)?.node;

@@ -11,12 +11,14 @@ use mirrorlab_model::log::{EpochEntry, ProducerStates};
 use mirrorlab_model::metadata::delta::MetadataDelta;
 use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::metadata::records::{PartitionState, Record};
+use mirrorlab_model::mirror::records::StateKey;
 use mirrorlab_model::ports::Lane;
 use mirrorlab_model::record::{BatchBuilder, BatchMeta, BatchView, HeaderView, Identity};
-use mirrorlab_model::states::DesiredState;
+use mirrorlab_model::states::{DesiredState, StateRecord};
 use mirrorlab_model::trace::{Origin, Trace, TraceEvent};
 use mirrorlab_model::wire::messages::ConfigResource;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Partition 0 of topic `t`, in either cluster.
@@ -65,7 +67,7 @@ impl LogSight for FakeLog<'_> {
         self.0.hw
     }
     fn last_stable(self) -> Offset {
-        self.0.hw
+        self.0.producers.first_unstable().map_or(self.0.hw, |first| first.min(self.0.hw))
     }
     fn recovery_point(self) -> Offset {
         self.0.hw
@@ -106,6 +108,10 @@ pub struct Fake {
     pub replicas: BTreeMap<(NodeId, PartitionIx), FakeReplica>,
     pub down: BTreeSet<NodeId>,
     pub mirrors: BTreeMap<(NodeId, PartitionIx), MirrorSight>,
+    /// States that a coordinator serves.
+    pub served: BTreeMap<(NodeId, PartitionIx), Vec<(StateKey, StateRecord)>>,
+    pub cluster_ids: [Arc<str>; 2],
+    pub wanted: Option<DesiredState>,
     pub producer: Option<ProducerSight>,
     pub positions: Option<Vec<PositionSight>>,
     pub stuck: Option<(NodeId, Lane)>,
@@ -155,6 +161,15 @@ impl Sight for Fake {
     }
     fn mirror(&self, node: NodeId, partition: PartitionIx) -> Option<MirrorSight> {
         self.mirrors.get(&(node, partition)).copied()
+    }
+    fn states(&self, node: NodeId, partition: PartitionIx) -> Option<Vec<(StateKey, StateRecord)>> {
+        self.served.get(&(node, partition)).cloned()
+    }
+    fn cluster_id(&self, node: NodeId) -> Option<Arc<str>> {
+        Some(self.cluster_ids[usize::from(node.0 / 10)].clone())
+    }
+    fn wanted(&self, _: u8, _: &str, _: &str) -> Option<DesiredState> {
+        self.wanted
     }
     fn producer(&self, _: u32) -> Option<ProducerSight> {
         self.producer

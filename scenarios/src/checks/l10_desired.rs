@@ -1,0 +1,50 @@
+//! L10 The actual state reaches the desired one: MIRRORING, PAUSED or STOPPED; also from FAILED, and with a dead source, when the
+//! order is stop. Desired is what metadata says; but a stop is never refused (decision 1), so that the operator's last word
+//! counts where it was stop, whatever came of it. What is to be copied and failed is L11's business; what awaits something, L9's.
+
+use super::excuses::Excuse;
+use super::liveness::Look;
+use super::roster::slot_of;
+use super::sight::Sight;
+use mirrorlab_model::states::{DesiredState, MirrorState};
+
+/// What is not so yet.
+pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
+    look.each_partition(|look, p| {
+        let Some(image) = look.sight.image(p.cluster) else { return };
+        let Some(topic) = image.partition(p.ix).and_then(|entry| image.topic(entry.topic)) else { return };
+        let Some((mirror, mut desired)) = topic.mirror else { return };
+        let wanted = image.mirror(mirror).and_then(|m| look.sight.wanted(p.cluster, &m.name, &topic.name));
+        if wanted == Some(DesiredState::Stopped) {
+            desired = DesiredState::Stopped;
+        }
+        let Some(node) = look.roster.broker(p.cluster, slot_of(p.ghost.leader)).filter(|n| look.sight.is_up(*n)) else {
+            return; // L4
+        };
+        let Some((_, mirror)) = look.mirror(p) else {
+            return look.stall(
+                "L10",
+                Some(p),
+                Some(node),
+                format!("{desired:?}, as ordered"),
+                "no mirror at the leader",
+            );
+        };
+        use MirrorState as M;
+        let reached = match (desired, mirror.state) {
+            (DesiredState::Mirroring, M::Mirroring) | (DesiredState::Paused, M::Paused) => true,
+            (DesiredState::Stopped, M::Stopped) | (DesiredState::Unknown, _) => true,
+            // L11, and L9.
+            (DesiredState::Mirroring | DesiredState::Paused, M::Failed) => true,
+            (_, M::LogAlignment | M::EpochFencing | M::UleRecovery | M::Pausing | M::Stopping) => true,
+            _ => false,
+        };
+        if reached {
+            return;
+        }
+        if look.too_few(p) {
+            return look.excuse("L10", Excuse::TooFewReplicas, Some(p), Some(node));
+        }
+        look.stall("L10", Some(p), Some(node), format!("{desired:?}, as ordered"), mirror.state.name());
+    });
+}

@@ -1,0 +1,252 @@
+//! What is committed of mirrored partitions: the ghost reads `__mirror_state` as its watermark moves, record by record, and keeps
+//! the last few states of each. Everything that asks "was it committed?" asks here, and not a broker.
+
+use super::cx::Cx;
+use super::ghost::ClusterGhost;
+use super::logs;
+use super::sight::{LogSight, Sight};
+use super::{s37_state_machine, s39_position, s49_desired_rules};
+use mirrorlab_model::ids::{LeaderEpoch, NodeId, Offset, PartitionIx, ProducerId};
+use mirrorlab_model::mirror::records::{MirrorRecord, StateKey};
+use mirrorlab_model::states::{DesiredState, LastPosition, MirrorState, StateRecord};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// One committed state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The state.
+    pub state: MirrorState,
+    /// Its writer's leader epoch.
+    pub leader_epoch: LeaderEpoch,
+    /// Its number.
+    pub state_epoch: i32,
+}
+
+/// States kept of a partition.
+const KEPT: usize = 4;
+
+/// What was known when a partition began to align.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Aligning {
+    /// The end of the longest common prefix with the source's leader, as far as it was committed here.
+    pub common: Offset,
+    /// The end of the last session in this direction was known.
+    pub own: bool,
+    /// The end of the last session in the other direction was known.
+    pub reverse: bool,
+    /// The source partition's lineage.
+    pub lineage: u32,
+}
+
+/// A mirrored partition as `__mirror_state` tells of it.
+#[derive(Clone, Debug)]
+pub struct Life {
+    /// Its mirror.
+    pub mirror: Arc<str>,
+    /// The partition of `__mirror_state` that tells of it.
+    pub home: PartitionIx,
+    /// The last states, the newest at the end.
+    states: SmallVec<[Committed; KEPT]>,
+    /// FAILED: the state before.
+    pub previous: MirrorState,
+    /// FAILED: how often in a row.
+    pub attempt: i16,
+    /// The last mirrored position.
+    pub position: Option<LastPosition>,
+    /// A position was there when the alignment that is the newest began.
+    pub position_before: bool,
+    /// MIRRORING was committed since there was a position.
+    pub copied: bool,
+    /// Times that it left STOPPED (or nothing), and PAUSED for MIRRORING.
+    pub departures: (u32, u32),
+    /// What was known when it began to align; `None`: nothing was.
+    pub aligning: Option<Aligning>,
+    /// The mirror leader's log was cut to here, and nothing was copied since.
+    pub cut: Option<Offset>,
+    /// Transactions that were open when it began to stop, by first offset.
+    pub open: Vec<(Offset, ProducerId)>,
+    /// Who ran actions last, and in which leader epoch.
+    pub actor: (LeaderEpoch, NodeId),
+    /// The source mirrored the other way when this began to align.
+    pub looped: bool,
+    /// Where this session's batches come from.
+    pub source: Option<u8>,
+    /// The position was noted by the present stop, of what its session copied, and nothing local was appended since.
+    pub is_fresh: bool,
+    /// Who led when it was noted; `u16::MAX`: it does not lead with that log any more.
+    pub position_by: u16,
+}
+
+impl Life {
+    fn new(mirror: Arc<str>, home: PartitionIx) -> Self {
+        Self {
+            mirror,
+            home,
+            states: SmallVec::new(),
+            previous: MirrorState::Unknown,
+            attempt: 0,
+            position: None,
+            position_before: false,
+            copied: false,
+            departures: (0, 0),
+            aligning: None,
+            cut: None,
+            open: Vec::new(),
+            actor: (LeaderEpoch::NONE, NodeId::default()),
+            looped: false,
+            source: None,
+            is_fresh: false,
+            position_by: u16::MAX,
+        }
+    }
+    /// The newest state.
+    #[must_use]
+    pub fn last(&self) -> Committed {
+        let none = Committed { state: MirrorState::Unknown, leader_epoch: LeaderEpoch::NONE, state_epoch: 0 };
+        self.states.last().copied().unwrap_or(none)
+    }
+    /// The state of that number, if it is among the last few.
+    #[must_use]
+    pub fn numbered(&self, state_epoch: i32) -> Option<Committed> {
+        self.states.iter().rev().find(|c| c.state_epoch == state_epoch).copied()
+    }
+    /// The newest state that a leader of this epoch, or of an earlier one, wrote. Who leads in it may act on that and on nothing
+    /// older, unless it is on its way from MIRRORING and was not told yet.
+    #[must_use]
+    pub fn upto(&self, epoch: LeaderEpoch) -> Option<MirrorState> {
+        self.states.iter().rev().find(|c| c.leader_epoch <= epoch).map(|c| c.state)
+    }
+    fn push(&mut self, record: &StateRecord) {
+        if self.states.len() == KEPT {
+            self.states.remove(0);
+        }
+        let StateRecord { state, leader_epoch, state_epoch, .. } = *record;
+        self.states.push(Committed { state, leader_epoch, state_epoch });
+        (self.previous, self.attempt) = (record.previous, record.attempt);
+        match state {
+            MirrorState::LogAlignment => {
+                (self.position_before, self.aligning, self.looped) = (self.position.is_some(), None, false);
+                self.source = None;
+            }
+            MirrorState::Mirroring => self.copied = true,
+            _ => {}
+        }
+    }
+}
+
+/// What was ordered of a topic: counts of what lets partitions go on. An order is applied by brokers in turn, so a partition
+/// can go on no more often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Orders {
+    /// The last one.
+    pub desired: DesiredState,
+    /// To go on after a stop, or after nothing.
+    pub starts: u32,
+    /// To copy after a pause.
+    pub resumes: u32,
+    was_paused: bool,
+}
+
+impl Orders {
+    /// One more order was committed.
+    pub fn note(&mut self, desired: DesiredState) {
+        use DesiredState as D;
+        let goes = |d: D| matches!(d, D::Mirroring | D::Paused);
+        self.starts += u32::from(goes(desired) && !goes(self.desired));
+        self.was_paused |= desired == D::Paused;
+        if desired == D::Mirroring {
+            self.resumes += u32::from(std::mem::take(&mut self.was_paused));
+        }
+        self.desired = desired;
+    }
+}
+
+/// The watermark of a partition of `__mirror_state` moved at its leader: what became committed is read.
+pub(super) fn read<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost) {
+    let home = cx.partition();
+    let (to, lineage) = (c.partition(home).true_hw, c.partition(home).lineage);
+    let (mut from, before) = c.states_read.get(&home).copied().unwrap_or((Offset::ZERO, lineage));
+    let mut silent = false;
+    if before != lineage {
+        // The log lost committed records, whoever is to blame: what is there now counts, and is not judged again.
+        c.partitions.iter_mut().filter_map(|g| g.more.as_mut()).for_each(|m| {
+            m.life = m.life.take().filter(|life| life.home != home);
+        });
+        (from, silent) = (Offset::ZERO, true);
+    }
+    let Some(log) = cx.replica(cx.slot).map(|r| r.log).filter(|log| log.end() >= to) else { return };
+    silent |= log.start() > from;
+    let mut records = Vec::new();
+    logs::for_each(log, from.max(log.start()), to, |batch| {
+        if !batch.is_control() {
+            let decode = |r: mirrorlab_model::record::RecordView<'_>| {
+                MirrorRecord::decode(r.key.unwrap_or_default(), r.value)
+                    .ok()
+                    .filter(|_| r.offset >= from && r.offset < to)
+            };
+            records.extend(batch.records().filter_map(Result::ok).filter_map(decode));
+        }
+        true
+    });
+    c.states_read.insert(home, (to, lineage));
+    for record in records {
+        if let Some(partition) = partition_of(cx, record.key()) {
+            cx.at.partition = Some(partition);
+            apply(cx, c, home, &record, silent);
+        }
+    }
+    cx.at.partition = Some(home);
+}
+
+/// The partition that a key names, as far as this cluster has it.
+pub(super) fn partition_of<S: Sight>(cx: &Cx<'_, S>, key: &StateKey) -> Option<PartitionIx> {
+    let image = cx.sight.image(cx.at.cluster).or_else(|| cx.sight.broker_image(cx.at.node?))?;
+    image.partition_of(image.topic_of(key.topic)?, key.number)
+}
+
+fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, record: &MirrorRecord, silent: bool) {
+    let key = record.key();
+    let topic = cx.sight.image(cx.at.cluster).and_then(|i| i.partition(cx.partition())).map(|p| p.topic);
+    c.partition(cx.partition());
+    let ClusterGhost { partitions, orders, .. } = c;
+    let g = &mut partitions[cx.partition().0 as usize];
+    let leader_epoch = g.leader_epoch;
+    let (lead, life) = (g.lead, &mut g.more().life);
+    if let MirrorRecord::State(_, None) = record {
+        *life = life.take().filter(|life| life.mirror != key.mirror);
+        return;
+    }
+    if life.as_ref().is_none_or(|life| life.mirror != key.mirror) {
+        *life = Some(Box::new(Life::new(key.mirror.clone(), home)));
+    }
+    let Some(life) = life else { return };
+    match record {
+        MirrorRecord::State(_, None) => {}
+        MirrorRecord::State(_, Some(record)) => {
+            if !silent {
+                s37_state_machine::committed(cx, life, record, leader_epoch);
+                s39_position::state_committed(cx, life, record.state);
+            }
+            let (before, now) = (life.last().state, record.state);
+            let rests = matches!(before, MirrorState::Stopped | MirrorState::Unknown);
+            life.departures.0 += u32::from(rests && now == MirrorState::LogAlignment);
+            life.departures.1 += u32::from(before == MirrorState::Paused && now == MirrorState::Mirroring);
+            if let Some(orders) = topic.and_then(|topic| orders.get_mut(&topic)).filter(|_| !silent) {
+                s49_desired_rules::departed(cx, life, orders, before, now);
+            }
+            life.push(record);
+        }
+        MirrorRecord::Position(_, position) => {
+            if !silent {
+                s39_position::committed(cx, life, *position);
+            }
+            life.position = *position;
+            if position.is_some() {
+                let whole = life.copied && life.last().state == MirrorState::Stopping && !silent;
+                (life.copied, life.is_fresh) = (false, whole);
+                life.position_by = if life.last().leader_epoch == lead.epoch { lead.slot } else { u16::MAX };
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! S35 Exact cut at failback. At the step LOG_ALIGNMENT -> MIRRORING the mirror leader's log is a prefix of the source leader's,
+//! by offset, epoch and bytes. If the end of a last session between the two was known, in either direction, it is not shorter
+//! than what the two had in common when the alignment began; if there was none, it is empty.
+
+use super::cx::Cx;
+use super::ghost::{Ghost, PartitionGhost};
+use super::lives::{Aligning, Life};
+use super::logs;
+use super::roster::slot_of;
+use super::s30_mirror_equality::source_of;
+use super::sight::{LogSight, ReplicaSight, Sight};
+use mirrorlab_model::ids::{Offset, PartitionIx};
+
+/// The source partition and its leader's replica.
+type Origin<'a, S> = (u8, PartitionIx, ReplicaSight<<S as Sight>::Log<'a>>);
+
+fn origin<'a, S: Sight>(cx: &Cx<'a, S>, ghost: &Ghost) -> Option<Origin<'a, S>> {
+    let (cluster, there) = source_of(cx)?;
+    let g = ghost.clusters.get(usize::from(cluster))?.partitions.get(there.0 as usize)?;
+    let node = cx.roster.broker(cluster, slot_of(g.leader))?;
+    Some((cluster, there, cx.sight.replica(node, there)?))
+}
+
+fn at(ghost: &Ghost, (cluster, there): (u8, PartitionIx)) -> Option<&PartitionGhost> {
+    ghost.clusters.get(usize::from(cluster))?.partitions.get(there.0 as usize)
+}
+
+/// The life of the source partition as a mirror of this one, if it is one.
+pub(super) fn reverse<'g, S: Sight>(cx: &Cx<'_, S>, ghost: &'g Ghost, source: (u8, PartitionIx)) -> Option<&'g Life> {
+    let life = at(ghost, source)?.life()?;
+    (cx.roster.source_of(source.0, &life.mirror) == Some(cx.at.cluster)).then_some(life)
+}
+
+/// A partition begins to align: what is known now.
+pub(super) fn begins<S: Sight>(cx: &Cx<'_, S>, ghost: &Ghost) -> Option<Aligning> {
+    let (cluster, there, source) = origin(cx, ghost)?;
+    let own = cx.replica(cx.slot)?.log;
+    let reverse = reverse(cx, ghost, (cluster, there)).is_some_and(|life| life.position.is_some());
+    let lineage = at(ghost, (cluster, there))?.lineage;
+    let here = at(ghost, (cx.at.cluster, cx.partition()))?.life()?;
+    let start = own.start().max(source.log.start());
+    // Nothing can be said of what the source does not hold any more.
+    let common = if start > own.start() { Offset::ZERO } else { logs::common_end(own, source.log) };
+    Some(Aligning { common: common.min(own.high_watermark()), own: here.position_before, reverse, lineage })
+}
+
+/// The step to MIRRORING.
+pub(super) fn aligned<S: Sight>(cx: &mut Cx<'_, S>, ghost: &Ghost) {
+    let Some((cluster, there, source)) = origin(cx, ghost) else { return };
+    let Some(own) = cx.replica(cx.slot).map(|r| r.log) else { return };
+    let Some(g) = at(ghost, (cluster, there)) else { return };
+    let Some(life) = at(ghost, (cx.at.cluster, cx.partition())).and_then(PartitionGhost::life) else { return };
+    // A source that loses what it had told is not one that anybody can be aligned to.
+    if g.excuse().is_some() || life.aligning.is_some_and(|a| a.lineage != g.lineage) {
+        return;
+    }
+    let from = own.start().max(source.log.start());
+    let common = logs::common_end(own, source.log);
+    if own.end() > common && own.end() > from {
+        let got = format_args!("it ends at {}, and differs from {common} on", own.end());
+        cx.broken("S35", "a log that is a prefix of the source leader's", got);
+    }
+    let Some(aligning) = life.aligning else { return };
+    let now = reverse(cx, ghost, (cluster, there)).is_some_and(|life| life.position.is_some());
+    let known = aligning.own || (aligning.reverse && now);
+    if known && own.end() < aligning.common {
+        let expected = format_args!("all that both had in common, up to {}", aligning.common);
+        cx.broken("S35", expected, format_args!("a log that ends at {}", own.end()));
+    }
+    if !known && !aligning.reverse && !now && own.end() > own.start() {
+        let got = format_args!("one of {}..{}", own.start(), own.end());
+        cx.broken("S35", "an empty log: the end of no session between the two is known", got);
+    }
+}

@@ -1,0 +1,72 @@
+//! S49 Desired rules. A partition leaves STOPPED, or PAUSED for MIRRORING, only after a newer order: it does so at most as often as
+//! orders to go on were committed. In STOPPED and PAUSED nothing is cut and nothing fetched, a STOPPED partition refuses no writer,
+//! and nothing of a topic that is wanted STOPPED is changed for its mirror: no epoch, no state.
+
+use super::cx::Cx;
+use super::ghost::ClusterGhost;
+use super::lives::{Life, Orders};
+use super::sight::Sight;
+use mirrorlab_model::ids::LeaderEpoch;
+use mirrorlab_model::states::{DesiredState, MirrorState};
+
+/// A state is committed behind another one.
+pub(super) fn departed<S: Sight>(
+    cx: &mut Cx<'_, S>,
+    life: &Life,
+    orders: &mut Orders,
+    before: MirrorState,
+    now: MirrorState,
+) {
+    // An order that was committed by a controller that had just come back was told by nobody.
+    let desired = cx.sight.image(cx.at.cluster).and_then(|image| {
+        let topic = image.partition(cx.partition())?.topic;
+        Some(image.mirror_of(topic).map_or(DesiredState::Unknown, |m| m.1))
+    });
+    if let Some(desired) = desired.filter(|desired| *desired != orders.desired) {
+        orders.note(desired);
+    }
+    let (from_stopped, from_paused) = life.departures;
+    let (count, may) = match (before, now) {
+        (MirrorState::Stopped, MirrorState::LogAlignment) => (from_stopped, orders.starts),
+        (MirrorState::Paused, MirrorState::Mirroring) => (from_paused, orders.resumes),
+        (MirrorState::Stopped, MirrorState::Failed) if orders.desired == DesiredState::Stopped => {
+            return cx.broken("S49", "a partition that stays STOPPED, as it is wanted", "FAILED");
+        }
+        _ => return,
+    };
+    if count > may {
+        let expected = format_args!("{} until an order to go on; {may} were committed", before.name());
+        cx.broken("S49", expected, format_args!("{} for the {count}. time", now.name()));
+    }
+}
+
+/// A mirror leader of this epoch cuts or fetches.
+pub(super) fn acts<S: Sight>(cx: &mut Cx<'_, S>, life: Option<&Life>, epoch: LeaderEpoch, what: &str) {
+    let state = life.and_then(|life| life.upto(epoch));
+    if let Some(state) = state.filter(|s| matches!(s, MirrorState::Stopped | MirrorState::Paused)) {
+        cx.broken("S49", format_args!("nothing cut and nothing fetched in {}", state.name()), what);
+    }
+}
+
+/// Whether the broker knows of an order that this partition be STOPPED.
+fn is_wanted_stopped<S: Sight>(cx: &Cx<'_, S>) -> bool {
+    let image = cx.at.node.and_then(|node| cx.sight.broker_image(node));
+    let desired = image.and_then(|image| image.mirror_of(image.partition(cx.partition())?.topic)).map(|m| m.1);
+    desired == Some(DesiredState::Stopped)
+}
+
+/// A writer was told that the partition is read-only.
+pub(super) fn refused<S: Sight>(cx: &mut Cx<'_, S>) {
+    let state = cx.at.node.and_then(|node| cx.sight.mirror(node, cx.partition())).map(|m| m.state);
+    if state == Some(MirrorState::Stopped) && is_wanted_stopped(cx) {
+        cx.broken("S49", "a STOPPED partition that takes what its producers send", "read-only");
+    }
+}
+
+/// A higher leader epoch was asked for.
+pub(super) fn bumped<S: Sight>(cx: &mut Cx<'_, S>, c: &ClusterGhost) {
+    let life = c.partitions.get(cx.partition().0 as usize).and_then(super::ghost::PartitionGhost::life);
+    if life.is_some_and(|life| life.last().state == MirrorState::Stopped) && is_wanted_stopped(cx) {
+        cx.broken("S49", "no leader epoch of a STOPPED partition changed for its mirror", "a bump was asked for");
+    }
+}

@@ -1,0 +1,30 @@
+//! S50 Honest lag. A lag that an operator would be told is unknown, or not below what it truly was at the time of the answer that it
+//! is computed from: the source's watermark in that answer, minus the end of the longest common prefix of the two logs. Asked at
+//! quiet points, of mirrors that heard the source's present leader: a source that was re-created, cut or restored does not read
+//! as a lag of 0.
+
+use super::cx::Cx;
+use super::ghost::{Ghost, PartitionGhost};
+use super::logs;
+use super::roster::slot_of;
+use super::s30_mirror_equality::source_of;
+use super::sight::Sight;
+
+/// A quiet point.
+pub(super) fn quiet<S: Sight>(cx: &mut Cx<'_, S>, ghost: &Ghost, g: &PartitionGhost) {
+    let Some(node) = cx.node_of(slot_of(g.leader)) else { return };
+    let Some(mirror) = cx.sight.mirror(node, cx.partition()) else { return };
+    let Some(lag) = mirror.lag else { return };
+    let Some((cluster, there)) = source_of(cx) else { return };
+    let origin = ghost.clusters.get(usize::from(cluster)).and_then(|c| c.partitions.get(there.0 as usize));
+    let Some(origin) = origin.filter(|o| mirror.source_epoch >= o.leader_epoch) else { return };
+    let source = cx.roster.broker(cluster, slot_of(origin.leader)).and_then(|n| cx.sight.replica(n, there));
+    let (Some(source), Some(own)) = (source, cx.replica(slot_of(g.leader))) else { return };
+    let common = logs::common_end(own.log, source.log);
+    let truly = mirror.source_hw.0 - common.0;
+    if lag < truly {
+        let expected =
+            format_args!("a lag of at least {truly}: the source has {}, both have {common}", mirror.source_hw);
+        cx.broken("S50", expected, lag);
+    }
+}
