@@ -11,6 +11,7 @@ use mirrorlab_model::client::commands::Command;
 use mirrorlab_model::client::consumer::{self, ConsumerConfig};
 use mirrorlab_model::client::generator::{Choice, GeneratorConfig, Rate};
 use mirrorlab_model::client::producer::ProducerConfig;
+use mirrorlab_model::client::transactions::TransactionConfig;
 use mirrorlab_model::controller::ControllerConfig;
 use mirrorlab_model::guards::Guards;
 use mirrorlab_model::ids::{BrokerId, Nanos, NodeId, ProducerId};
@@ -81,6 +82,8 @@ impl Lab {
         let mut broker_configs = configs::BrokerConfig {
             default_replication_factor: plan.default_rf,
             mirror_state_topic_replication_factor: plan.default_rf.min(3),
+            transaction_state_log_replication_factor: plan.default_rf.min(3),
+            transaction_state_log_min_isr: plan.default_rf.min(3).div_ceil(2),
             ..configs::BrokerConfig::default()
         };
         for (key, value) in &plan.config {
@@ -300,6 +303,13 @@ impl Lab {
             Acks::None => 0,
         };
         config.idempotent = plan.idempotent;
+        config.transactions = plan.transactions.as_ref().map(|transactions| TransactionConfig {
+            id: transactions.id.as_deref().unwrap_or(name).into(),
+            timeout: transactions.timeout.nanos(),
+            records: transactions.records.map_or(u64::MAX, u64::from),
+            duration: transactions.duration.map(|duration| duration.nanos()),
+            abort_ppb: transactions.abort.0,
+        });
         config.linger = plan.linger.nanos();
         config.batch_bytes = plan.batch.0 as u32;
         config.delivery_timeout = plan.delivery_timeout.nanos();

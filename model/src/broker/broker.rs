@@ -2,12 +2,16 @@
 
 use crate::broker::config::BrokerConfig;
 use crate::broker::groups::Groups;
-use crate::broker::lanes::{self, kind, timer, Chore, RequestLanes, Task, CHORES, CONTROLLER, METADATA};
+use crate::broker::lanes::{
+    self, kind, timer, Chore, RequestLanes, Task, CHORES, CONTROLLER, METADATA, TRANSACTIONS,
+};
 use crate::broker::lifecycle::{Lifecycle, Stage};
 use crate::broker::metadata::Observer;
 use crate::broker::on_clients::ProducerIdBlock;
+use crate::broker::on_transactions::TxnDoor;
 use crate::broker::pending::PendingProduces;
 use crate::broker::upkeep::Flushes;
+use crate::coordinator::transactions::Transactions;
 use crate::ids::{BrokerEpoch, BrokerId, ConnId, NodeId, Now, TopicId};
 use crate::log::Log;
 use crate::metadata::delta::MetadataDelta;
@@ -67,6 +71,9 @@ pub struct Broker {
     pub(crate) isr_retry_at: crate::ids::Nanos,
     /// The mirror room's part of this broker.
     pub mirror: MirrorManager,
+    /// The transaction coordinator's part of it.
+    pub txns: Transactions,
+    pub(crate) txn_door: TxnDoor,
     done: Vec<WaitDone>,
     ready: Vec<u32>,
 }
@@ -105,6 +112,8 @@ impl Broker {
             isr_in_flight: false,
             isr_retry_at: crate::ids::Nanos::ZERO,
             mirror: MirrorManager::new(config.broker, &config.configs),
+            txns: Transactions::new(config.broker, &config.configs),
+            txn_door: TxnDoor::default(),
             done: Vec::new(),
             ready: Vec::new(),
             config,
@@ -178,6 +187,11 @@ impl Broker {
                 self.flushes.ended.push_back((token, result));
                 cx.wake(CHORES);
             }
+            Input::Opened { conn, .. } | Input::Closed { conn, .. } | Input::Message { conn, .. }
+                if self.txns.markers.owns(conn) =>
+            {
+                self.file_txn_input(input, cx);
+            }
             input => self.accept_channel(now, input, cx),
         }
     }
@@ -233,6 +247,7 @@ impl Broker {
                 self.life.isr_due = true;
                 cx.wake(CONTROLLER);
             }
+            kind::TRANSACTIONS => self.txn_timer(cx),
             kind::CHORE => {
                 if let Some(chore) = Chore::ALL.get(of as usize) {
                     self.chores.push_back(*chore);
@@ -257,6 +272,8 @@ impl Broker {
             self.run_controller(now, cx);
         } else if lane == CHORES {
             self.run_chores(now, cx);
+        } else if lane == TRANSACTIONS {
+            self.run_transactions(now, cx);
         } else if lane.0 >= lanes::MIRROR {
             let Self { mirror, image, replicas, channels, .. } = self;
             mirror.run(now, lane, &mut MirrorTask { image, replicas, controller: &mut channels[FORWARDS] }, cx);
@@ -280,9 +297,9 @@ impl Broker {
             let mut ready = std::mem::take(&mut self.ready);
             self.replicas.take_done(&mut done);
             self.replicas.take_ready(&mut ready);
-            let idle = done.is_empty() && ready.is_empty();
+            let mut idle = done.is_empty() && ready.is_empty();
             for done in done.drain(..) {
-                self.finish_wait(&done, cx);
+                self.finish_wait(&done, now, cx);
             }
             for session in ready.drain(..) {
                 if let Some((parked, answer)) = self.replicas.resume(session, now, cx) {
@@ -291,6 +308,7 @@ impl Broker {
             }
             self.done = done;
             self.ready = ready;
+            idle &= !self.go_on_with_transactions(now, cx);
             if idle {
                 break;
             }

@@ -132,6 +132,7 @@ impl Broker {
                 self.replicas.proposals_failed(&parts);
             }
             (Purpose::ProducerIds, result) => self.on_producer_ids(result, now, cx),
+            (Purpose::TransactionTopic, _) => self.on_transaction_topic(),
             (Purpose::Forward { conn, correlation }, result) => self.on_forwarded(conn, correlation, result, cx),
             (Purpose::Mirror(of), result) => {
                 let outcome = Outcome { purpose: Purpose::Mirror(of), result };

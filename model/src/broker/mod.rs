@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`config`], [`lanes`] (which lane does what), [`broker`] (the struct and its door), [`boot`],
 //! [`lifecycle`] (registration, heartbeats, shutdown), [`metadata`] (the observer, and what a new image sets going),
-//! [`requests`], [`on_data`] and [`on_clients`] (the handlers), [`pending`] (producers that wait), [`upkeep`] (flushes,
+//! [`requests`], [`on_data`], [`on_clients`] and [`on_transactions`] (the handlers), [`pending`] (producers that wait), [`upkeep`] (flushes,
 //! checkpoints, retention).
 
 pub mod boot;
@@ -15,6 +15,7 @@ pub mod lifecycle;
 pub mod metadata;
 pub mod on_clients;
 pub mod on_data;
+pub mod on_transactions;
 pub mod pending;
 pub mod requests;
 pub mod upkeep;

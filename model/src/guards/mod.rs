@@ -67,9 +67,10 @@ pub mod controller;
 pub mod log;
 pub mod mirror;
 pub mod replication;
+pub mod transactions;
 
-/// Words of the bit set: five rooms of 64.
-const WORDS: usize = 5;
+/// Words of the bit set: six rooms of 64.
+const WORDS: usize = 6;
 
 /// Which guards and quirks are on at one node, and which conditions were ever refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,7 +138,7 @@ impl Guards {
 
 /// All rows, in order of bit.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    [log::ROWS, replication::ROWS, controller::ROWS, client::ROWS, mirror::ROWS].into_iter().flatten()
+    [log::ROWS, replication::ROWS, controller::ROWS, client::ROWS, mirror::ROWS, transactions::ROWS].into_iter().flatten()
 }
 
 /// Finds a row by its name.

@@ -26,6 +26,8 @@ pub enum Purpose {
         /// Its correlation id.
         correlation: u32,
     },
+    /// The topic of the transaction coordinator.
+    TransactionTopic,
     /// The mirror room's; the number is its own.
     Mirror(u64),
 }
