@@ -271,7 +271,14 @@ impl Lab {
                 config.stop = plan.stop.map(|t| base + t.nanos());
                 let name = numbered(name, n, plan.count);
                 let node = self.add_client(&name, cluster, &plan.site, Program::Consumer(Arc::new(config)));
-                self.setup.consumers.push(ClientSetup { name: name.as_str().into(), number, cluster, node });
+                let read_committed = plan.isolation == Isolation::ReadCommitted;
+                self.setup.consumers.push(ClientSetup {
+                    name: name.as_str().into(),
+                    number,
+                    cluster,
+                    node,
+                    read_committed,
+                });
             }
         }
     }
@@ -316,7 +323,7 @@ impl Lab {
         config.cluster.channel.request_timeout = plan.request_timeout.nanos();
         config.cluster.channel.max_in_flight = plan.in_flight;
         let node = self.add_client(name, cluster, &plan.site, Program::Producer(Arc::new(config)));
-        self.setup.producers.push(ClientSetup { name: name.into(), number, cluster, node });
+        self.setup.producers.push(ClientSetup { name: name.into(), number, cluster, node, read_committed: false });
     }
 
     fn add_client(&mut self, name: &str, cluster: u8, site: &str, program: Program) -> NodeId {

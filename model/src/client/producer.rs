@@ -173,6 +173,10 @@ impl Producer {
             latency: Latency::default(),
             channel_wait: None,
         };
+        if producer.txn.is_some() {
+            // Taking over a transactional id fences whoever had it: not before there is something to do.
+            producer.ids.state = IdState::Wanted(producer.config.load.start);
+        }
         producer.door.wake(cx);
         producer
     }

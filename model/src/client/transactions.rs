@@ -268,7 +268,11 @@ impl Producer {
         if self.ids.state == IdState::Known && txn.needs_bump && txn.phase == Phase::Idle {
             self.ids.state = IdState::Wanted(now.mono);
         }
-        if matches!(self.ids.state, IdState::Wanted(_)) {
+        if let IdState::Wanted(at) = self.ids.state {
+            if at > now.mono {
+                txn.wait = Some(at);
+                return;
+            }
             let (producer, epoch) = (self.ids.producer, self.ids.epoch);
             let request = InitProducerIdRequest {
                 transactional_id: Some(txn.config.id.clone()),

@@ -172,6 +172,8 @@ pub struct More {
     pub walked: Offset,
     /// See `walked`.
     pub sequences: Sequences,
+    /// The transactions of its log.
+    pub txns: Box<super::transactions::Fold>,
 }
 
 /// One partition.
@@ -305,6 +307,7 @@ impl PartitionGhost {
         more.chain.cut(to);
         more.walked = Offset::ZERO;
         more.sequences.clear();
+        more.txns = Box::default();
         more.cuts.push(Cut { from, to, acked, excuse, at });
         acked
     }
@@ -418,6 +421,8 @@ pub struct ClusterGhost {
     pub promised: BTreeMap<(u16, PartitionIx), Offset>,
     /// What clients were told as ends, by client and partition: the lineage and the end.
     pub told_ends: BTreeMap<(u32, PartitionIx), (u32, Offset)>,
+    /// Where a reader of committed records ended, by consumer and partition.
+    pub read_ends: BTreeMap<(u32, PartitionIx), Offset>,
 }
 
 impl ClusterGhost {
@@ -452,6 +457,8 @@ impl ClusterGhost {
 pub struct Ghost {
     /// By cluster number.
     pub clusters: Vec<ClusterGhost>,
+    /// What was said of transactions.
+    pub said: super::transactions::Said,
 }
 
 /// Makes sure that the members of a partition are known: from the node's own metadata, else from the controller's.

@@ -1,7 +1,7 @@
 //! What must hold: one property per file, named by its id in the catalogue of invariants, its statement in the file's head.
 //!
 //! Read in this order: [`table`] (all of them), [`sight`] (what a check may see), [`logs`] (how logs compare), [`ghost`] (what
-//! all checks share), `core` (which event goes to which check), then the properties; [`excuses`] is the closed
+//! all checks share), [`transactions`] (what those of transactions share), `core` (which event goes to which check), then the properties; [`excuses`] is the closed
 //! list of what explains a loss or a delay.
 
 pub mod core;
@@ -14,6 +14,7 @@ mod l03_registered;
 mod l04_leaders;
 mod l05_in_sync;
 mod l06_watermark;
+mod l07_stable;
 mod l08_mirrored;
 mod l11_retried;
 mod l13_consumers;
@@ -41,6 +42,9 @@ mod s14_unclean_exclusion;
 mod s15_recovery;
 mod s16_idempotence;
 mod s17_producer_table;
+mod s18_atomicity;
+mod s19_stable;
+mod s20_markers;
 mod s21_log_start;
 mod s22_visible_ends;
 mod s30_mirror_equality;
@@ -52,6 +56,7 @@ mod s46_topics;
 pub mod sight;
 pub mod suite;
 pub mod table;
+pub mod transactions;
 mod walk;
 pub mod world_sight;
 

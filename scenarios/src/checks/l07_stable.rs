@@ -1,0 +1,27 @@
+//! L7 With no open transaction at the client, the last stable offset reaches the watermark. What a producer leaves open when
+//! it dies, its coordinator aborts.
+
+use super::excuses::Excuse;
+use super::liveness::Look;
+use super::roster::slot_of;
+use super::sight::{LogSight, Sight};
+use mirrorlab_model::states::MirrorState;
+
+/// What is not so yet.
+pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
+    look.each_partition(|look, p| {
+        let Some(node) = look.roster.broker(p.cluster, slot_of(p.ghost.leader)) else { return };
+        let Some(replica) = look.sight.replica(node, p.ix) else { return };
+        let (stable, hw) = (replica.log.last_stable(), replica.log.high_watermark());
+        if stable == hw {
+            return;
+        }
+        let follows = p.ghost.more.as_ref().is_some_and(|more| more.mirror != MirrorState::Stopped);
+        if p.ghost.mirrored && follows {
+            // The source's transaction: it is asked there.
+            look.excuse("L7", Excuse::OpenTransaction, Some(p), Some(node));
+        } else {
+            look.stall("L7", Some(p), Some(node), format!("a last stable offset of {hw}"), stable);
+        }
+    });
+}
