@@ -23,6 +23,9 @@ use crate::wire::messages::{
     ProduceResponse, RaftFetchResponse,
 };
 
+#[path = "transactions_tests.rs"]
+mod transactions;
+
 const P0: PartitionIx = PartitionIx(0);
 const CLIENT: ConnId = ConnId(5 << 40);
 

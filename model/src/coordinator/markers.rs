@@ -351,7 +351,3 @@ fn send(peer: &mut Peer, jobs: &BTreeMap<JobId, Job>, image: &MetadataImage, now
         peer.link.send(now, WriteTxnMarkersRequest { markers }.into(), Nanos::ZERO, cx);
     }
 }
-
-#[cfg(test)]
-#[path = "markers_tests.rs"]
-mod tests;

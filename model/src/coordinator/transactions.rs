@@ -474,7 +474,3 @@ fn trace_committed(value: &TxnValue, coordinator_epoch: LeaderEpoch, cx: &mut Cx
         S::Empty | S::Ongoing => {}
     }
 }
-
-#[cfg(test)]
-#[path = "transactions_tests.rs"]
-mod tests;

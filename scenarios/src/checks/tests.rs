@@ -3,6 +3,7 @@
 mod fake;
 mod live;
 mod mirrors;
+mod transactions;
 
 use super::ghost::Stop;
 use super::logs;

@@ -48,6 +48,8 @@ pub struct FakeReplica {
     pub isr: u32,
     pub proposed: u32,
     pub in_flight: bool,
+    /// The last stable offset; the watermark, if nothing is said.
+    pub stable: Option<Offset>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +67,7 @@ impl LogSight for FakeLog<'_> {
         self.0.hw
     }
     fn last_stable(self) -> Offset {
-        self.0.hw
+        self.0.stable.unwrap_or(self.0.hw)
     }
     fn recovery_point(self) -> Offset {
         self.0.hw
