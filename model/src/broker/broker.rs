@@ -2,9 +2,7 @@
 
 use crate::broker::config::BrokerConfig;
 use crate::broker::groups::Groups;
-use crate::broker::lanes::{
-    self, kind, timer, Chore, RequestLanes, Task, CHORES, CONTROLLER, METADATA, TRANSACTIONS,
-};
+use crate::broker::lanes::{self, kind, timer, Chore, RequestLanes, Task, CHORES, CONTROLLER, METADATA, TRANSACTIONS};
 use crate::broker::lifecycle::{Lifecycle, Stage};
 use crate::broker::metadata::Observer;
 use crate::broker::on_clients::ProducerIdBlock;

@@ -65,7 +65,10 @@ fn initiated(host: &mut Host) -> (ErrorCode, i64, i16) {
 }
 fn add(host: &mut Host, epoch: i16, parts: &[PartitionIx]) -> Vec<(u32, ErrorCode)> {
     let (producer, epoch) = (ProducerId(50), ProducerEpoch(epoch));
-    host.client(2, AddPartitionsToTxnRequest { transactional_id: "pay".into(), producer, epoch, parts: parts.to_vec() });
+    host.client(
+        2,
+        AddPartitionsToTxnRequest { transactional_id: "pay".into(), producer, epoch, parts: parts.to_vec() },
+    );
     match host.take("AddPartitionsToTxnResponse").1.body {
         Body::AddPartitionsToTxnResponse(answer) => answer.parts.iter().map(|(p, e)| (p.0, *e)).collect(),
         other => panic!("{other:?}"),
@@ -102,10 +105,8 @@ fn marker_request(host: &mut Host) -> ((ConnId, Message), WriteTxnMarkersRequest
 }
 fn answer_markers(host: &mut Host, error: ErrorCode) {
     let (asked, request) = marker_request(host);
-    let of = |m: &TxnMarker| TxnMarkerAnswer {
-        producer: m.producer,
-        parts: m.parts.iter().map(|p| (*p, error)).collect(),
-    };
+    let of =
+        |m: &TxnMarker| TxnMarkerAnswer { producer: m.producer, parts: m.parts.iter().map(|p| (*p, error)).collect() };
     host.reply(&asked, WriteTxnMarkersResponse { markers: request.markers.iter().map(of).collect() });
 }
 
@@ -114,7 +115,7 @@ fn the_topic_is_created_when_somebody_looks_for_a_coordinator() {
     let mut host = Host::running();
     host.open_client();
     let find = FindCoordinatorRequest { kind: CoordinatorKind::Transaction, keys: vec!["pay".into()] };
-    let mut found = |host: &mut Host| {
+    let found = |host: &mut Host| {
         host.client(1, find.clone());
         match host.take("FindCoordinatorResponse").1.body {
             Body::FindCoordinatorResponse(answer) => (answer.coordinators[0].error, answer.coordinators[0].broker.0),
@@ -159,7 +160,11 @@ fn a_transaction_from_its_producer_id_to_its_last_marker() {
     host.metadata(&[moves(THERE, 1, 1)]);
     host.advance(100);
     assert_eq!(state_of(&host), Some((TxnState::CompleteCommit, 0, 0)));
-    assert!(host.trace.contains(&Trace::TxnCompleted { producer: ProducerId(50), epoch: ProducerEpoch(0), commit: true }));
+    assert!(host.trace.contains(&Trace::TxnCompleted {
+        producer: ProducerId(50),
+        epoch: ProducerEpoch(0),
+        commit: true
+    }));
     assert_eq!(end(&mut host, 0, true), ErrorCode::None, "a repeated request");
     assert_eq!(end(&mut host, 0, false), ErrorCode::InvalidTxnState);
 }

@@ -267,8 +267,7 @@ impl Producer {
             return;
         }
         let Some(node) = self.cluster.any_ready(now, cx) else { return };
-        let none =
-            InitProducerIdRequest {
+        let none = InitProducerIdRequest {
             transactional_id: None,
             timeout_ms: 60_000,
             producer: ProducerId::NONE,
@@ -544,7 +543,8 @@ impl Producer {
         if self.is_idle(now) {
             return;
         }
-        let full = self.held.held() >= self.buffer_max || self.txn.as_ref().is_some_and(|t| t.room(self.ids.state) == 0);
+        let full =
+            self.held.held() >= self.buffer_max || self.txn.as_ref().is_some_and(|t| t.room(self.ids.state) == 0);
         let in_transactions = self.txn.is_some();
         let mut at = if full { None } else { self.next_tick };
         if self.held.held() > 0 {
@@ -552,7 +552,7 @@ impl Producer {
         }
         at = earlier(at, self.held.next_delayed());
         at = earlier(at, self.channel_wait);
-        at = earlier(at, self.transaction_wakeup());
+        at = earlier(at, self.transaction_wakeup(now));
         if let (IdState::Wanted(since), false) = (self.ids.state, in_transactions) {
             let retry = if since > now.mono { since } else { self.cluster.channel_wait(now) };
             at = earlier(at, Some(retry));

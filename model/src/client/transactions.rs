@@ -342,11 +342,14 @@ impl Producer {
     }
 
     /// When a transaction has something to do by itself.
-    pub(super) fn transaction_wakeup(&self) -> Option<Nanos> {
+    pub(super) fn transaction_wakeup(&self, now: Now) -> Option<Nanos> {
         let txn = self.txn.as_ref()?;
-        let open = txn.phase == Phase::Open;
-        let end = txn.config.duration.filter(|_| open).map(|duration| txn.begun_at + duration);
-        earlier(end, txn.wait)
+        let end = match txn.config.duration {
+            Some(duration) => Some(txn.begun_at + duration),
+            // What is not full then never will be.
+            None => self.config.load.stop.filter(|stop| *stop > now.mono),
+        };
+        earlier(end.filter(|_| txn.phase == Phase::Open), txn.wait)
     }
 
     // ------------------------------------------------------------------------------------------------------------ answers

@@ -82,7 +82,13 @@ impl Play {
         assert_eq!(request.transactional_id.as_deref(), Some("pay"));
         let part = |p: &crate::wire::messages::ProducePart| {
             assert!(BatchView::parse(&p.batches).unwrap().is_transactional());
-            ProducePartAnswer { partition: p.partition, error, base: Offset(0), log_start: Offset(0), current_leader: None }
+            ProducePartAnswer {
+                partition: p.partition,
+                error,
+                base: Offset(0),
+                log_start: Offset(0),
+                current_leader: None,
+            }
         };
         let parts = request.parts.iter().map(part).collect();
         self.bench.answer(&asked, ProduceResponse { topic_groups: 1, parts });
@@ -165,7 +171,11 @@ fn a_partition_that_may_not_join_aborts_without_a_word_to_the_coordinator() {
     play.bench.pass_ms(200);
     let told = play.told();
     assert_eq!(told.first().map(|t| t.2), Some(TxnOutcome::Aborted));
-    assert!(!play.bench.requests.iter().any(|r| matches!(r.message.body, Body::EndTxnRequest(_) | Body::ProduceRequest(_))));
+    assert!(!play
+        .bench
+        .requests
+        .iter()
+        .any(|r| matches!(r.message.body, Body::EndTxnRequest(_) | Body::ProduceRequest(_))));
 }
 
 #[test]

@@ -171,13 +171,7 @@ impl Markers {
                 self.jobs.remove(&job);
                 return;
             }
-            _ => {
-                if !cx.guards.admits(guard::MarkersRetried, false) {
-                    self.retry.push(Marker { job, member: member.clone() });
-                    self.retry_at.get_or_insert(now.mono + RETRY_BACKOFF);
-                    return;
-                }
-            }
+            _ => return self.again(vec![Marker { job, member: member.clone() }], now, cx),
         }
         found.left.retain(|left| left != member);
         if found.left.is_empty() {
@@ -195,7 +189,9 @@ impl Markers {
 
     /// Something arrived on a connection.
     pub fn arrived(&mut self, input: Input, now: Now, cx: &mut Cx<'_>) {
-        let (Input::Opened { conn, .. } | Input::Closed { conn, .. } | Input::Message { conn, .. }) = &input else { return };
+        let (Input::Opened { conn, .. } | Input::Closed { conn, .. } | Input::Message { conn, .. }) = &input else {
+            return;
+        };
         let Some(&broker) = self.by_conn.get(conn) else { return };
         let Some(peer) = self.peers.get_mut(&broker) else { return };
         match input {
@@ -203,32 +199,37 @@ impl Markers {
             Input::Closed { conn, .. } => {
                 peer.link.on_closed();
                 self.by_conn.remove(&conn);
-                self.lost(broker, now);
+                self.lost(broker, now, cx);
             }
             Input::Message { message, .. } if peer.link.on_answer(message.correlation) => {
                 let asked = std::mem::take(&mut peer.asked);
                 match message.body {
                     Body::WriteTxnMarkersResponse(answer) => self.on_answer(asked, &answer, now, cx),
-                    _ => self.again(asked.into_iter().map(|(marker, _)| marker).collect(), now),
+                    _ => self.again(asked.into_iter().map(|(marker, _)| marker).collect(), now, cx),
                 }
             }
             _ => {}
         }
     }
 
-    fn again(&mut self, markers: Vec<Marker>, now: Now) {
-        if !markers.is_empty() {
+    /// Markers that were not written, or of which nobody knows: after a while the same again.
+    fn again(&mut self, markers: Vec<Marker>, now: Now, cx: &mut Cx<'_>) {
+        if !cx.guards.admits(guard::MarkersRetried, markers.is_empty()) {
             self.retry.extend(markers);
             self.retry_at.get_or_insert(now.mono + RETRY_BACKOFF);
+            return;
+        }
+        for marker in markers {
+            self.written(marker.job, &marker.member, ErrorCode::None, now, cx);
         }
     }
 
     /// What was under way there may have been written, or not: a second marker of a transaction does no harm.
-    fn lost(&mut self, broker: BrokerId, now: Now) {
+    fn lost(&mut self, broker: BrokerId, now: Now, cx: &mut Cx<'_>) {
         let Some(peer) = self.peers.get_mut(&broker) else { return };
         let mut all: Vec<Marker> = std::mem::take(&mut peer.asked).into_iter().map(|(marker, _)| marker).collect();
         all.append(&mut peer.waiting);
-        self.again(all, now);
+        self.again(all, now, cx);
     }
 
     fn on_answer(
@@ -269,7 +270,7 @@ impl Markers {
                 }
                 peer.link.close(cx);
             }
-            self.lost(broker, now);
+            self.lost(broker, now, cx);
         }
         let Self { peers, by_conn, jobs, .. } = self;
         for (broker, peer) in peers {
@@ -293,7 +294,7 @@ impl Markers {
         if leader == self.me {
             return self.own.push((marker.job, partition, marker.member));
         }
-        let Some(node) = image.broker_node(leader) else { return self.again(vec![marker], now) };
+        let Some(node) = image.broker_node(leader) else { return self.again(vec![marker], now, cx) };
         self.file(leader, node, marker);
     }
 

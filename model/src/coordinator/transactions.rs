@@ -154,7 +154,9 @@ impl Transactions {
     /// Reads the log of the next shard that waits for it; false if none does.
     pub fn load_next(&mut self, task: &mut TxnTask<'_>, cx: &mut Cx<'_>) -> bool {
         let Some(partition) = self.loads.pop_front() else { return false };
-        let Some(shard) = self.shards.get_mut(&partition).filter(|shard| shard.phase == Phase::Reading) else { return true };
+        let Some(shard) = self.shards.get_mut(&partition).filter(|shard| shard.phase == Phase::Reading) else {
+            return true;
+        };
         let Some(log) = task.replicas.log(partition) else {
             shard.phase = Phase::Failed;
             return true;
@@ -163,9 +165,9 @@ impl Transactions {
         let mut bad = false;
         let read = log.for_each_batch(cx.disk, log.start(), |batch| {
             for record in batch.records() {
-                let parsed = record.ok().map(|record| {
-                    (record.offset, TxnRecord::decode(record.key.unwrap_or_default(), record.value))
-                });
+                let parsed = record
+                    .ok()
+                    .map(|record| (record.offset, TxnRecord::decode(record.key.unwrap_or_default(), record.value)));
                 match parsed {
                     Some((offset, Ok(record))) => engine.recovered(offset.0, &record),
                     _ => bad |= !batch.is_control(),
@@ -313,9 +315,9 @@ impl Transactions {
         };
         let id = &request.transactional_id;
         let of = (request.producer, request.epoch);
-        let planned = self.active(id, task.image).and_then(|home| {
-            Ok((home, plan_add(self.latest(home, id), of, members, now.wall_ms, cx.guards)?))
-        });
+        let planned = self
+            .active(id, task.image)
+            .and_then(|home| Ok((home, plan_add(self.latest(home, id), of, members, now.wall_ms, cx.guards)?)));
         match planned {
             Ok((home, value)) => {
                 self.write(home, id.clone(), value, asker, all(ErrorCode::None), all, now, task, cx);
@@ -329,9 +331,9 @@ impl Transactions {
         let all = |error| -> Body { EndTxnResponse { error }.into() };
         let id = &request.transactional_id;
         let of = (request.producer, request.epoch);
-        let planned = self.active(id, task.image).and_then(|home| {
-            Ok((home, plan_end(self.latest(home, id), of, request.commit, now.wall_ms, cx.guards)?))
-        });
+        let planned = self
+            .active(id, task.image)
+            .and_then(|home| Ok((home, plan_end(self.latest(home, id), of, request.commit, now.wall_ms, cx.guards)?)));
         match planned {
             Ok((home, value)) => {
                 self.write(home, id.clone(), value, asker, all(ErrorCode::None), all, now, task, cx);

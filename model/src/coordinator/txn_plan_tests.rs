@@ -87,7 +87,7 @@ fn partitions_join_the_open_transaction_or_begin_one() {
 fn an_end_is_decided_once() {
     use ErrorCode as E;
     use TxnState as S;
-    let mut end = |state, commit| {
+    let end = |state, commit| {
         plan_end(Some(&value(state, 3)), OF, commit, 100, &mut Guards::default()).map(|v| v.map(|v| v.state))
     };
     assert_eq!(end(S::Ongoing, true), Ok(Some(S::PrepareCommit)));
@@ -115,7 +115,7 @@ fn only_an_overdue_transaction_is_aborted_and_it_loses_its_epoch() {
 /// T04: what two last answers say twice ends one transaction once, and not the next.
 #[test]
 fn a_completion_is_of_the_transaction_that_its_markers_were_of() {
-    let mut complete = |now: &TxnValue| plan_complete(Some(now), OF, true, 100, &mut Guards::default());
+    let complete = |now: &TxnValue| plan_complete(Some(now), OF, true, 100, &mut Guards::default());
     let over = complete(&value(TxnState::PrepareCommit, 3)).unwrap();
     assert_eq!((over.state, over.members.len()), (TxnState::CompleteCommit, 0));
     assert_eq!(complete(&over), None);

@@ -138,7 +138,9 @@ impl Guards {
 
 /// All rows, in order of bit.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    [log::ROWS, replication::ROWS, controller::ROWS, client::ROWS, mirror::ROWS, transactions::ROWS].into_iter().flatten()
+    [log::ROWS, replication::ROWS, controller::ROWS, client::ROWS, mirror::ROWS, transactions::ROWS]
+        .into_iter()
+        .flatten()
 }
 
 /// Finds a row by its name.

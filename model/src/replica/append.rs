@@ -128,7 +128,8 @@ impl Replicas {
         let reached = self.logs[slot].as_ref().is_some_and(|log| log.high_watermark() >= info.next);
         let answer =
             ProducePartAnswer { partition, error: ErrorCode::None, base: info.base, log_start, current_leader: None };
-        let waits = if origin == Origin::Client { guard::AcksAllWaits } else { transactions::MarkerCommittedBeforeAnswered };
+        let waits =
+            if origin == Origin::Client { guard::AcksAllWaits } else { transactions::MarkerCommittedBeforeAnswered };
         if acks != -1 || cx.guards.admits(waits, reached) {
             return Produced { answer, waits: false };
         }

@@ -16,8 +16,8 @@ use crate::record::varint::unsigned_len;
 use crate::wire::messages::{
     AbortedTransaction, AlterPartitionRequest, AlterPartitionResponse, Body, BrokerRegistrationRequest, ConfigEntry,
     ConfigResource, CreateTopicsRequest, FetchPart, FetchPartAnswer, FetchRequest, FetchResponse,
-    FetchSnapshotResponse, FoundCoordinator, LeaderHint, Message, MetadataResponse, NamedResult, NewTopic, ProduceRequest,
-    ProduceResponse, RaftFetchResponse, TopicMetadata,
+    FetchSnapshotResponse, FoundCoordinator, LeaderHint, Message, MetadataResponse, NamedResult, NewTopic,
+    ProduceRequest, ProduceResponse, RaftFetchResponse, TopicMetadata,
 };
 use bytes::Bytes;
 use smallvec::SmallVec;

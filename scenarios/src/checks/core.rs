@@ -3,18 +3,18 @@
 
 use super::cx::Cx;
 use super::ghost::{self, ClusterGhost, Ghost, PartitionGhost, Stop};
-use super::transactions;
 use super::liveness::Look;
 use super::report::{At, Report};
 use super::roster::{slot_of, Part, Place, Roster};
 use super::sight::{LogSight, Sight};
+use super::transactions;
 use super::{
-    l01_decided, l02_everywhere, l03_registered, l04_leaders, l05_in_sync, l06_watermark, l07_stable, l08_mirrored, l11_retried,
-    l13_consumers, l14_metadata, l19_time, s01_valid_log, s02_log_matching, s03_leader_completeness,
+    l01_decided, l02_everywhere, l03_registered, l04_leaders, l05_in_sync, l06_watermark, l07_stable, l08_mirrored,
+    l11_retried, l13_consumers, l14_metadata, l19_time, s01_valid_log, s02_log_matching, s03_leader_completeness,
     s04_candidate_completeness, s05_quorum_superset, s06_no_global_loss, s07_watermarks, s08_repeatable_read,
     s09_epochs, s10_one_writer, s11_no_zombie_ack, s12_membership, s13_metadata, s14_unclean_exclusion, s15_recovery,
-    s16_idempotence, s17_producer_table, s18_atomicity, s19_stable, s21_log_start, s22_visible_ends, s30_mirror_equality, s31_origin,
-    s32_read_only, s33_fence_at_stop, s34_epoch_floor, s46_topics, walk,
+    s16_idempotence, s17_producer_table, s18_atomicity, s19_stable, s21_log_start, s22_visible_ends,
+    s30_mirror_equality, s31_origin, s32_read_only, s33_fence_at_stop, s34_epoch_floor, s46_topics, walk,
 };
 use mirrorlab_model::ids::{LeaderEpoch, Nanos, NodeId, Offset, PartitionIx, TopicIx};
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent};

@@ -173,7 +173,7 @@ pub struct More {
     /// See `walked`.
     pub sequences: Sequences,
     /// The transactions of its log.
-    pub txns: Box<super::transactions::Fold>,
+    pub txns: Option<Box<super::transactions::Fold>>,
 }
 
 /// One partition.
@@ -307,7 +307,7 @@ impl PartitionGhost {
         more.chain.cut(to);
         more.walked = Offset::ZERO;
         more.sequences.clear();
-        more.txns = Box::default();
+        more.txns = None;
         more.cuts.push(Cut { from, to, acked, excuse, at });
         acked
     }

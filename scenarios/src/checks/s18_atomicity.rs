@@ -8,14 +8,7 @@ use super::transactions::{Said, TxnName, Wrong};
 use mirrorlab_model::trace::TxnOutcome;
 
 /// A transaction ended in a partition.
-pub(super) fn ended(
-    name: TxnName,
-    commit: bool,
-    said: &mut Said,
-    cluster: u8,
-    mirrored: bool,
-    wrong: &mut Vec<Wrong>,
-) {
+pub(super) fn ended(name: TxnName, commit: bool, said: &mut Said, cluster: u8, mirrored: bool, wrong: &mut Vec<Wrong>) {
     if mirrored {
         return;
     }

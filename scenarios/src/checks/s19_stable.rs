@@ -23,7 +23,7 @@ pub(super) fn read<S: Sight>(
         return;
     }
     transactions::extend(cx, g, said);
-    let Some(fold) = g.more.as_ref().map(|more| &more.txns) else { return };
+    let Some(fold) = g.more.as_ref().and_then(|more| more.txns.as_deref()) else { return };
     let Some(replica) = cx.replica(slot_of(g.leader)) else { return };
     let from = before.unwrap_or(base).min(base).max(replica.log.start());
     let mut wrong = None;
@@ -44,7 +44,8 @@ pub(super) fn read<S: Sight>(
         right
     });
     if let Some((offset, given, fate)) = wrong.filter(|_| g.lineage == 0) {
-        let got = format!("{} at {offset}: {fate:?}", if given { "a batch was handed over" } else { "a batch was left out" });
+        let got =
+            format!("{} at {offset}: {fate:?}", if given { "a batch was handed over" } else { "a batch was left out" });
         cx.broken("S19", "the records of committed transactions, all of them and no others", got);
     }
 }

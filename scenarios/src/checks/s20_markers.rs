@@ -37,10 +37,12 @@ pub(super) fn batch(
     let Some(name) = name else { return };
     let base = batch.base_offset();
     if let Some(other) = open.and_then(|open| open.name).filter(|other| *other != name) {
-        let expected = format!("a marker between the transactions of producer {} from {} and {} on", name.0, other.1, name.1);
+        let expected =
+            format!("a marker between the transactions of producer {} from {} and {} on", name.0, other.1, name.1);
         wrong.push(("S20", expected, format!("none before {base}")));
     } else if newest.is_some_and(|newest| newest >= name.1) {
-        let expected = format!("nothing of the transaction of producer {} from {} on behind its marker", name.0, name.1);
+        let expected =
+            format!("nothing of the transaction of producer {} from {} on behind its marker", name.0, name.1);
         wrong.push(("S20", expected, format!("a batch at {base}")));
     }
 }

@@ -1,5 +1,5 @@
-//! S32 Read-only. Between the start of mirroring, as the leader knows it, and STOPPED, no producer batch is appended to a
-//! mirrored partition; in STOPPED no mirrored batch is. Client answer and effect agree.
+//! S32 Read-only. Between the start of mirroring, as the leader knows it, and the order to stop, no batch of a producer or of
+//! this cluster's transaction coordinator is appended to a mirrored partition; in STOPPED no mirrored batch is. Client answer and effect agree.
 
 use super::cx::Cx;
 use super::ghost::PartitionGhost;
@@ -13,9 +13,10 @@ pub(super) fn appended<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, origin:
     let Some(partition) = image.partition(cx.partition()) else { return };
     let desired = image.mirror_of(partition.topic).map(|m| m.1);
     match origin {
-        Origin::Client => {
+        // A coordinator of this cluster has no business here but in the stop chain, which begins with the order.
+        Origin::Client | Origin::Coordinator => {
             if !matches!(desired, None | Some(DesiredState::Stopped)) {
-                let expected = "no producer's batch in a partition that is mirrored";
+                let expected = "no producer's or coordinator's batch in a partition that is mirrored";
                 cx.broken("S32", expected, format_args!("one was appended; ordered is {desired:?}"));
             }
         }
@@ -26,6 +27,6 @@ pub(super) fn appended<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, origin:
                 cx.broken("S32", "no mirrored batch in a partition that is stopped or not mirrored", got);
             }
         }
-        Origin::Replication | Origin::Coordinator => {}
+        Origin::Replication => {}
     }
 }

@@ -174,7 +174,7 @@ pub(super) fn extend<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, said:
     let leader = slot_of(g.leader);
     let Some(replica) = cx.replica(leader) else { return };
     let (log, to, mirrored) = (replica.log, g.true_hw.min(replica.log.end()), g.mirrored);
-    let mut fold = std::mem::take(&mut g.more().txns);
+    let mut fold = g.more().txns.take().unwrap_or_default();
     if fold.upto < log.start() {
         *fold = Fold { upto: log.start(), ..Fold::default() };
     }
@@ -187,7 +187,7 @@ pub(super) fn extend<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, said:
         true
     });
     let excused = g.lineage > 0;
-    g.more().txns = fold;
+    g.more().txns = Some(fold);
     for (id, expected, got) in wrong {
         // What an unclean election takes, it takes from transactions too.
         if !excused {

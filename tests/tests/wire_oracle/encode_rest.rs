@@ -302,9 +302,8 @@ impl Oracle<'_> {
                     WritableTxnMarkerPartitionResult as P, WritableTxnMarkerResult as M,
                     WritableTxnMarkerTopicResult as T,
                 };
-                let part = |number, p: &(PartitionIx, ErrorCode)| {
-                    k!(P { partition_index: number, error_code: p.1 as i16 })
-                };
+                let part =
+                    |number, p: &(PartitionIx, ErrorCode)| k!(P { partition_index: number, error_code: p.1 as i16 });
                 let marker = |marker: &m::TxnMarkerAnswer| {
                     k!(M {
                         producer_id: k::ProducerId(marker.producer.0),

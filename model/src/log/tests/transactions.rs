@@ -95,7 +95,15 @@ fn txn_06_end_markers_and_fencing() {
     assert_eq!(code(rig.lead(&stale, 0)), ErrorCode::InvalidProducerEpoch);
     // What a source wrote is its own business.
     let end = rig.log.end().0;
-    let copied = Make { base: end, epoch: 0, producer: 9, producer_epoch: 4, sequence: 7, transactional: true, ..Make::default() };
+    let copied = Make {
+        base: end,
+        epoch: 0,
+        producer: 9,
+        producer_epoch: 4,
+        sequence: 7,
+        transactional: true,
+        ..Make::default()
+    };
     let mut old = marker(true, 9, 4, 0).to_vec();
     stamp(&mut old, Offset(end + 1), LeaderEpoch(0));
     rig.follow(&[copied.build(), old.into()], 0).unwrap();
@@ -106,9 +114,8 @@ fn txn_06_end_markers_and_fencing() {
 fn txn_07_marker_without_producer_state() {
     let mut rig = Rig::new();
     assert_eq!(code(rig.lead_as(&marker(false, 9, 5, 1), 0, Origin::Coordinator)), ErrorCode::None);
-    let mut client = |sequence| {
-        code(rig.lead(&Make { producer: 9, producer_epoch: 5, sequence, ..Make::default() }.build(), 0))
-    };
+    let mut client =
+        |sequence| code(rig.lead(&Make { producer: 9, producer_epoch: 5, sequence, ..Make::default() }.build(), 0));
     assert_eq!(client(17), ErrorCode::OutOfOrderSequenceNumber);
     assert_eq!(client(0), ErrorCode::None);
 }
