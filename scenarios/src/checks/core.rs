@@ -229,7 +229,7 @@ impl Core {
                 s08_repeatable_read::read(&mut cx, c.partition(partition), base, next, hash);
                 if cx.roster.read_committed.contains(&consumer) {
                     let before = c.read_ends.insert((consumer, partition), next);
-                    s19_stable::read(&mut cx, c.partition(partition), said, before, (base, next));
+                    s19_stable::read(&mut cx, c, said, before, (base, next));
                 }
             }
             Trace::PositionReset { partition, consumer, to, .. } => {
@@ -547,7 +547,8 @@ impl Core {
         s04_candidate_completeness::candidates(&mut cx, g);
         let leader = slot_of(g.leader);
         walk::leader(&mut cx, g);
-        transactions::extend(&mut cx, g, said);
+        transactions::extend(&mut cx, &mut clusters[usize::from(cluster)], said);
+        let g = &mut clusters[usize::from(cluster)].partitions[ix.0 as usize];
         s02_log_matching::around(&mut cx, g, leader);
         for at in 0..g.members.len() {
             let slot = g.members[at].slot;

@@ -2,10 +2,16 @@
 //! it dies, its coordinator aborts.
 
 use super::excuses::Excuse;
+use super::ghost::ClusterGhost;
 use super::liveness::Look;
 use super::roster::slot_of;
 use super::sight::{LogSight, Sight};
 use mirrorlab_model::states::MirrorState;
+
+/// Why the cluster lost what was committed, if it ever did.
+fn first_cut(c: &ClusterGhost) -> Option<Excuse> {
+    c.partitions.iter().filter_map(|g| g.more.as_ref()?.cuts.first()).map(|cut| cut.excuse).next()
+}
 
 /// What is not so yet.
 pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
@@ -20,6 +26,9 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
         if p.ghost.mirrored && follows {
             // The source's transaction: it is asked there.
             look.excuse("L7", Excuse::OpenTransaction, Some(p), Some(node));
+        } else if let Some(cut) = look.ghost.clusters.get(usize::from(p.cluster)).and_then(first_cut) {
+            // Markers are among what was lost, or the decisions that would have led to some.
+            look.excuse("L7", cut, Some(p), Some(node));
         } else {
             look.stall("L7", Some(p), Some(node), format!("a last stable offset of {hw}"), stable);
         }

@@ -2,7 +2,7 @@
 //! open below it; a read-committed reader gets exactly the records below it that are committed or of no transaction.
 
 use super::cx::Cx;
-use super::ghost::PartitionGhost;
+use super::ghost::ClusterGhost;
 use super::logs;
 use super::roster::slot_of;
 use super::sight::{LogSight, Sight};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// A reader of committed records was handed `base..next`; its last reading ended at `before`.
 pub(super) fn read<S: Sight>(
     cx: &mut Cx<'_, S>,
-    g: &mut PartitionGhost,
+    c: &mut ClusterGhost,
     said: &mut Said,
     before: Option<Offset>,
     (base, next): (Offset, Offset),
@@ -22,7 +22,8 @@ pub(super) fn read<S: Sight>(
     if said.is_empty() {
         return;
     }
-    transactions::extend(cx, g, said);
+    transactions::extend(cx, c, said);
+    let g = c.partition(cx.partition());
     let Some(fold) = g.more.as_ref().and_then(|more| more.txns.as_deref()) else { return };
     let Some(replica) = cx.replica(slot_of(g.leader)) else { return };
     let from = before.unwrap_or(base).min(base).max(replica.log.start());
@@ -43,7 +44,7 @@ pub(super) fn read<S: Sight>(
         }
         right
     });
-    if let Some((offset, given, fate)) = wrong.filter(|_| g.lineage == 0) {
+    if let Some((offset, given, fate)) = wrong.filter(|_| !transactions::lost(c)) {
         let got =
             format!("{} at {offset}: {fate:?}", if given { "a batch was handed over" } else { "a batch was left out" });
         cx.broken("S19", "the records of committed transactions, all of them and no others", got);

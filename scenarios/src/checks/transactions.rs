@@ -4,7 +4,7 @@
 //! A record carries its identity, so that the fold knows to which transaction its producer meant it to belong.
 
 use super::cx::Cx;
-use super::ghost::PartitionGhost;
+use super::ghost::ClusterGhost;
 use super::logs;
 use super::roster::slot_of;
 use super::sight::{LogSight, Sight};
@@ -167,10 +167,11 @@ impl Fold {
 }
 
 /// Folds what the leader's log got since the last time; tells what that finds wrong.
-pub(super) fn extend<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, said: &mut Said) {
+pub(super) fn extend<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, said: &mut Said) {
     if said.is_empty() {
         return;
     }
+    let g = c.partition(cx.partition());
     let leader = slot_of(g.leader);
     let Some(replica) = cx.replica(leader) else { return };
     let (log, to, mirrored) = (replica.log, g.true_hw.min(replica.log.end()), g.mirrored);
@@ -186,12 +187,18 @@ pub(super) fn extend<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, said:
         }
         true
     });
-    let excused = g.lineage > 0;
     g.more().txns = Some(fold);
-    for (id, expected, got) in wrong {
-        // What an unclean election takes, it takes from transactions too.
-        if !excused {
-            cx.broken_at(id, leader, expected, got);
-        }
+    if wrong.is_empty() || lost(c) {
+        return;
     }
+    for (id, expected, got) in wrong {
+        cx.broken_at(id, leader, expected, got);
+    }
+}
+
+/// Whether the cluster ever lost what was committed: what an unclean election takes, it takes from transactions too, from
+/// their records as from their coordinators' decisions.
+#[must_use]
+pub fn lost(c: &ClusterGhost) -> bool {
+    c.partitions.iter().any(|g| g.lineage > 0)
 }
