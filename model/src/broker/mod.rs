@@ -2,7 +2,8 @@
 //!
 //! Read in this order: [`config`], [`lanes`] (which lane does what), [`broker`] (the struct and its door), [`boot`],
 //! [`lifecycle`] (registration, heartbeats, shutdown), [`metadata`] (the observer, and what a new image sets going),
-//! [`requests`], [`on_data`], [`on_clients`] and [`on_transactions`] (the handlers), [`pending`] (producers that wait), [`upkeep`] (flushes,
+//! [`requests`], [`on_data`], [`on_clients`] and [`on_transactions`] (the handlers), [`transactions`] and [`markers`] (the
+//! transaction coordinator), [`pending`] (producers that wait), [`upkeep`] (flushes,
 //! checkpoints, retention).
 
 pub mod boot;
@@ -12,12 +13,14 @@ pub mod config;
 pub mod groups;
 pub mod lanes;
 pub mod lifecycle;
+pub mod markers;
 pub mod metadata;
 pub mod on_clients;
 pub mod on_data;
 pub mod on_transactions;
 pub mod pending;
 pub mod requests;
+pub mod transactions;
 pub mod upkeep;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::broker::broker::{Broker, FORWARDS};
 use crate::broker::groups::coordinator_of;
-use crate::coordinator::transactions::id_refused;
+use crate::broker::transactions::id_refused;
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, Nanos, Now, Offset, ProducerEpoch, ProducerId};
 use crate::metadata::image::TopicImage;
 use crate::ports::Cx;

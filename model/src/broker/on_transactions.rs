@@ -3,10 +3,10 @@
 use crate::broker::broker::{Broker, FORWARDS};
 use crate::broker::groups::coordinator_of;
 use crate::broker::lanes::{kind, timer, TRANSACTIONS};
+use crate::broker::markers::JobId;
 use crate::broker::pending::Goal;
-use crate::coordinator::markers::JobId;
+use crate::broker::transactions::{Transactions, TxnTask};
 use crate::coordinator::routing::TRANSACTION_TOPIC;
-use crate::coordinator::transactions::{Transactions, TxnTask};
 use crate::coordinator::txn_records::Member;
 use crate::guards::transactions as guard;
 use crate::ids::{BrokerId, ConnId, Nanos, Now, PartitionIx, ProducerId};

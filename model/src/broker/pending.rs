@@ -1,6 +1,6 @@
 //! Produce requests and transaction markers that wait for replicas, and one timer for all of them.
 
-use crate::coordinator::markers::JobId;
+use crate::broker::markers::JobId;
 use crate::coordinator::txn_records::Member;
 use crate::ids::{ConnId, Nanos, Offset, ProducerId};
 use crate::replica::waits::Ticket;

@@ -5,8 +5,8 @@
 //! back what is not. A decision whose record is committed sets its markers going; when all are written, one more record
 //! says that the transaction is over.
 
+use crate::broker::markers::{Job, Markers};
 use crate::coordinator::engine::Engine;
-use crate::coordinator::markers::{Job, Markers};
 use crate::coordinator::routing::{abs, java_hash, TRANSACTION_TOPIC};
 use crate::coordinator::txn_plan::{plan_add, plan_complete, plan_end, plan_init, plan_timeout, Init, Txns};
 use crate::coordinator::txn_records::{Member, TxnRecord, TxnValue};
