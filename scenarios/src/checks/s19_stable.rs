@@ -53,7 +53,10 @@ pub(super) fn read<S: Sight>(
 
 /// The last stable offset of a replica against its log.
 pub(super) fn replica<S: Sight>(cx: &mut Cx<'_, S>, said: &Said, slot: u16) {
-    let Some(replica) = cx.replica(slot).filter(|r| !r.offline && !said.is_empty()) else { return };
+    if said.is_empty() {
+        return;
+    }
+    let Some(replica) = cx.replica(slot).filter(|r| !r.offline) else { return };
     let log = replica.log;
     let (stable, hw) = (log.last_stable(), log.high_watermark());
     let mut open: BTreeMap<ProducerId, Offset> = BTreeMap::new();
