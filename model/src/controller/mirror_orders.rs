@@ -38,6 +38,18 @@ pub fn stop_topics(plan: &mut Plan<'_>, request: &StopMirrorTopicsRequest) -> St
         DesiredState::Paused if refuses_paused => Err((ErrorCode::MirrorTopicAlreadyPaused, None)),
         _ => Ok(Some(DesiredState::Stopped)),
     });
+    let mut lists = lists;
+    for topic in topics.iter().filter(|topic| topic.error.is_none()) {
+        // What was stopped by name is not to be found again when somebody deletes it here (E-6).
+        lists.include.retain(|pattern| *pattern != topic.name);
+    }
+    let Some((include, _)) = compile(&lists) else { return refuse(ErrorCode::InvalidRequest) };
+    let found_again = |topic: &&NamedResult| topic.error.is_none() && include.matches(&topic.name);
+    for topic in topics.iter().filter(found_again) {
+        if !lists.exclude.contains(&topic.name) {
+            lists.exclude.push(topic.name.clone());
+        }
+    }
     lists.push(plan, mirror);
     stop_matching(plan, mirror, |name| exclude.matches(name) || stopped.matches(name), &request.topics);
     StopMirrorTopicsResponse { error: ErrorCode::None, topics }

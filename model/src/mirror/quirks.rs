@@ -17,7 +17,8 @@ impl MirrorManager {
         let Some(part) = self.part(partition) else { return };
         let waits = part.state == MirrorState::Stopping && part.stop == StopStep::Epoch;
         let Some(entry) = task.image.partition(partition).filter(|_| waits) else { return };
-        let leader_epoch = entry.state.leader_epoch;
+        let named = cx.guards.quirk(quirk::WriteNamesImageEpoch);
+        let leader_epoch = if named { entry.state.leader_epoch } else { part.leader_epoch };
         if cx.guards.quirk(quirk::DeposedLeaderStopsOn) {
             let write = StateWrite {
                 partition,
