@@ -131,10 +131,10 @@ fn state_changed<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, from: MirrorSt
             s36_barrier::passed(cx, g, end);
             let looped = g.life().is_some_and(|life| life.looped);
             if from == MirrorState::LogAlignment {
-                s35_exact_cut::aligned(cx, ghost);
                 if let Some(source) = s30_mirror_equality::source_of(cx) {
                     s47_no_loop::copies(cx, ghost, source, looped);
                 }
+                s35_exact_cut::aligned(cx, ghost);
             }
         }
         (_, MirrorState::Stopping) => {
