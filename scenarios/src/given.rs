@@ -8,6 +8,7 @@ use mirrorlab_model::admin::command::Call;
 use mirrorlab_model::admin::render::{render, Printed};
 use mirrorlab_model::client::admin::{Outcome, Verdict};
 use mirrorlab_model::ids::Nanos;
+use mirrorlab_model::metadata::configs::BrokerConfig;
 use mirrorlab_reports::record::{Expectation, OrderTold};
 
 /// One step's orders.
@@ -52,7 +53,7 @@ impl Given {
                 expect("answer", expected.clone(), got);
             }
             let Action::Cli { expect_exit, expect_output, expect_stderr, .. } = &step.action else { continue };
-            let printed = printed(entry, lab).unwrap_or_else(|| Printed { exit: -1, ..Printed::default() });
+            let printed = printed(entry, stage, lab).unwrap_or_else(|| Printed { exit: -1, ..Printed::default() });
             if let Some(exit) = expect_exit {
                 expect("exit code", exit.to_string(), printed.exit.to_string());
             }
@@ -74,17 +75,27 @@ fn answer(outcome: &Outcome) -> String {
     }
 }
 
-fn printed(entry: &Entry, lab: &Lab) -> Option<Printed> {
+fn printed(entry: &Entry, stage: &Stage, lab: &Lab) -> Option<Printed> {
     match entry.call.as_ref()? {
-        Ok(call) => Some(render(call, lab.outcome(*entry.orders.last()?)?, None)),
+        Ok(call) => Some(render(call, lab.outcome(*entry.orders.last()?)?, attempts_max(entry, stage))),
         Err(message) => Some(Printed::usage(message)),
     }
+}
+
+/// The brokers' `mirror.failed.retry.max.attempts`, as the tool would read it.
+fn attempts_max(entry: &Entry, stage: &Stage) -> Option<u32> {
+    let Action::Cli { on, .. } = &stage.timeline.get(entry.step as usize)?.action else { return None };
+    let mut config = BrokerConfig::default();
+    if let Some(text) = stage.clusters.get(on)?.config.get("mirror.failed.retry.max.attempts") {
+        config.set("mirror.failed.retry.max.attempts", text).ok()?;
+    }
+    Some(config.mirror_failed_retry_max_attempts)
 }
 
 fn told(entry: &Entry, stage: &Stage, lab: &Lab) -> Option<OrderTold> {
     let step = stage.timeline.get(entry.step as usize)?;
     let outcome = entry.orders.last().and_then(|id| lab.outcome(*id));
-    let printed = printed(entry, lab);
+    let printed = printed(entry, stage, lab);
     let refusals = outcome.map(|o| {
         let refused = o.items.iter().filter(|item| !item.error.is_none());
         let line = |item: &mirrorlab_model::client::commands::ItemResult| {

@@ -26,6 +26,7 @@ const ROOMS: &[&str] = &[
     "replica",
     "mirror",
     "broker",
+    "admin",
 ];
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {

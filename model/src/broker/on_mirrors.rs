@@ -150,7 +150,8 @@ impl Broker {
         }
         let here = self.replicas.log(partition).map_or(Offset::UNKNOWN, |log| log.high_watermark());
         let Some((source, at)) = self.mirror.source_high_watermark(partition) else {
-            return (Offset::UNKNOWN, here, None);
+            let guess = self.mirror.lag_begins_at_zero; // only with its quirk
+            return if guess { (here, here, Some(0)) } else { (Offset::UNKNOWN, here, None) };
         };
         let age = now.mono.since(at);
         let silent = age > SILENCE + Nanos::from_millis(u64::from(config.fetch_wait_max_ms));

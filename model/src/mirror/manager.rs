@@ -147,7 +147,7 @@ pub struct MirrorManager {
     /// Answers for other brokers.
     pub(super) answers: Vec<(ConnId, u32, Body)>,
     /// A quirk that is asked where the registry is not at hand (E-1).
-    pub(super) lag_begins_at_zero: bool,
+    pub(crate) lag_begins_at_zero: bool,
     /// Quirk D-31: partitions that this broker awaited the replicas of when it lost them.
     pub(super) left_waiting: BTreeSet<PartitionIx>,
     /// Quirk D-42: partitions whose bumps went in one request.

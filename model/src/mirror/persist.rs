@@ -88,6 +88,8 @@ impl MirrorManager {
         let Some(part) = self.part_mut(partition) else { return };
         let (Some(record), Some(change)) = (&part.record, part.change.clone()) else { return };
         let mut epoch = part.leader_epoch;
+        let guessed = record.state_epoch == 0 && cx.guards.quirk(quirk::IllegalTransitionPasses);
+        let known = if guessed { -1 } else { record.state_epoch };
         if let Some(newer) = task.image.partition(partition).map(|p| p.state.leader_epoch).filter(|e| *e > epoch) {
             if cx.guards.quirk(quirk::WriteNamesImageEpoch) {
                 epoch = newer;
@@ -97,7 +99,7 @@ impl MirrorManager {
             partition,
             state: change.to,
             leader_epoch: epoch,
-            state_epoch: record.state_epoch,
+            state_epoch: known,
             position: change.position,
             message: change.message,
             attempt: change.attempt,
@@ -131,7 +133,9 @@ impl MirrorManager {
         cx: &mut Cx<'_>,
     ) {
         let Some(part) = self.part_mut(partition).filter(|part| part.record.is_none()) else { return };
-        part.take(record);
+        let for_good = record.state == MirrorState::Failed && record.attempt < 0;
+        let revived = for_good && cx.guards.quirk(quirk::ForGoodIsRetried);
+        part.take(StateRecord { attempt: if revived { 0 } else { record.attempt }, ..record });
         self.evaluate(now, partition, task, cx);
     }
 

@@ -109,7 +109,7 @@ impl MirrorManager {
             return false;
         };
         let waits = |(p, min): &(PartitionIx, LeaderEpoch)| {
-            task.image.partition(*p).is_some_and(|entry| entry.state.leader_epoch <= *min)
+            task.image.partition(*p).is_none_or(|entry| entry.state.leader_epoch <= *min)
         };
         company.iter().any(waits) && cx.guards.quirk(quirk::BumpWaitsForCompany)
     }

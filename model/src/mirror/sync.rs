@@ -33,6 +33,9 @@ pub struct Source {
     pub awaiting: BTreeSet<PartitionIx>,
     /// Partitions that the question under way asks about.
     asked: BTreeSet<PartitionIx>,
+    /// The topics that it asks about: those that are wanted, and those of partitions that wait though they are not (a pause that
+    /// was ordered in LOG_ALIGNMENT or FAILED waits for MIRRORING, decision 28).
+    asking: BTreeMap<Arc<str>, TopicId>,
     bootstrap: Vec<NodeId>,
     next_bootstrap: usize,
     /// What the source's brokers are asked about their own mirrors.
@@ -65,6 +68,7 @@ impl Source {
             wanted: BTreeMap::new(),
             awaiting: BTreeSet::new(),
             asked: BTreeSet::new(),
+            asking: BTreeMap::new(),
             bootstrap: nodes.to_vec(),
             next_bootstrap: 0,
             inquiry: Inquiry::default(),
@@ -126,7 +130,7 @@ impl MirrorManager {
                 continue;
             }
             let due = source.due <= now.mono && !source.link.is_waiting_for_answer();
-            if due && source.wanted.is_empty() && !self.discovers(task.image, mirror) {
+            if due && source.wanted.is_empty() && source.awaiting.is_empty() && !self.discovers(task.image, mirror) {
                 self.postpone(now, mirror);
                 continue;
             }
@@ -152,8 +156,13 @@ impl MirrorManager {
 
     fn look(&mut self, now: Now, mirror: MirrorIx, task: &MirrorTask<'_>, cx: &mut Cx<'_>) {
         let all = self.discovers(task.image, mirror);
+        let Some(source) = self.sources.get(&mirror) else { return };
+        let topic = |p: &PartitionIx| self.part(*p).and_then(|part| task.image.topic(part.topic));
+        let mut asking = source.wanted.clone();
+        asking.extend(source.awaiting.iter().filter_map(topic).map(|topic| (topic.name.clone(), topic.id)));
         let Some(source) = self.sources.get_mut(&mirror) else { return };
-        let topics = (!all).then(|| source.wanted.keys().cloned().collect());
+        let topics = (!all).then(|| asking.keys().cloned().collect());
+        source.asking = asking;
         source.due = now.mono + source.interval;
         source.asked.append(&mut source.awaiting);
         source.link.send(now, MetadataRequest { topics }.into(), Nanos::ZERO, cx);
@@ -230,7 +239,7 @@ impl MirrorManager {
             return;
         }
         source.other_id_seen = 0;
-        source.cluster.on_metadata(answer, &source.wanted, cx.guards);
+        source.cluster.on_metadata(answer, &source.asking, cx.guards);
         let mut waiting = std::mem::take(&mut source.asked);
         // Who began to wait after the question was asked takes what the answer has, and else waits for the next one: its
         // topic may not have been in the question.

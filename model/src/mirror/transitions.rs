@@ -47,6 +47,11 @@ impl MirrorManager {
             (D::Paused | D::Mirroring, S::Unknown | S::Stopped) => S::LogAlignment,
             // A pause waits for MIRRORING (decision 28).
             (D::Paused, S::Mirroring) => S::Pausing,
+            (D::Paused, S::LogAlignment | S::EpochFencing | S::UleRecovery)
+                if cx.guards.quirk(quirk::RefusedRequestStaysPending) =>
+            {
+                S::Pausing
+            }
             (D::Mirroring, S::Paused) => S::Mirroring,
             _ => return false,
         };

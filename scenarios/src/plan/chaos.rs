@@ -11,6 +11,9 @@ use crate::format::Vocabulary;
 use crate::units::{Chance, SignedTime, Time};
 use std::collections::BTreeMap;
 
+/// How long before the end of the safety phase the last order is given at the latest, in nanoseconds.
+const ORDER_BEFORE_END: u64 = 100_000_000;
+
 /// What strikes can hit.
 struct Targets {
     brokers: Vec<(String, u32)>,
@@ -108,7 +111,9 @@ pub(super) fn strikes(chaos: &Chaos, stage: &Stage, vocabulary: &Vocabulary, see
         }
         budget.take(&drawn, at);
         for (later, action) in drawn.actions {
-            let trigger = Trigger::At { at: at.plus(later), every: None, times: None };
+            // An order that takes another one back comes within the safety phase: after it nothing is ordered any more.
+            let last = Time(stage.phases.safety.0.saturating_sub(ORDER_BEFORE_END)).max(at);
+            let trigger = Trigger::At { at: at.plus(later).min(last), every: None, times: None };
             steps.push(Step { name: None, trigger, permanent: false, expect_error: None, action });
         }
     }
