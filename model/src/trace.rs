@@ -2,7 +2,9 @@
 //!
 //! An event says where to look; state and bytes say what is there. Time and event number are added by the world.
 
-use crate::ids::{BrokerId, LeaderEpoch, MirrorIx, NodeId, Offset, PartitionEpoch, PartitionIx, ProducerId, TopicIx};
+use crate::ids::{
+    BrokerId, LeaderEpoch, MirrorIx, NodeId, Offset, PartitionEpoch, PartitionIx, ProducerEpoch, ProducerId, TopicIx,
+};
 use crate::states::{DesiredState, MirrorState};
 
 /// Who a batch came from.
@@ -44,6 +46,17 @@ pub enum ElectionKind {
     Preferred,
     /// Outside both sets: data may be lost.
     Unclean,
+}
+
+/// How a transaction ended, as its producer was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TxnOutcome {
+    /// Committed.
+    Committed,
+    /// Aborted.
+    Aborted,
+    /// It was fenced, or stopped asking: a coordinator decides without it.
+    Unknown,
 }
 
 /// One thing that happened at one node.
@@ -168,4 +181,15 @@ pub enum Trace {
     MirrorLag { partition: PartitionIx, lag: i64, source_hw: Offset },
     /// A client's batch was refused because the topic is read-only.
     ReadOnlyRefused { partition: PartitionIx, producer: ProducerId },
+    // -- transactions
+    /// A producer began a transaction; its records count from `first` on.
+    TxnBegun { producer: u32, first: u64 },
+    /// A producer knows how its transaction of the records `first..next` ended, or gives up to know it.
+    TxnEnded { producer: u32, first: u64, next: u64, outcome: TxnOutcome },
+    /// A coordinator's decision is committed in its log.
+    TxnDecided { producer: ProducerId, epoch: ProducerEpoch, coordinator_epoch: LeaderEpoch, commit: bool },
+    /// That all markers of a decision are written is committed there.
+    TxnCompleted { producer: ProducerId, epoch: ProducerEpoch, commit: bool },
+    /// A coordinator aborts a transaction that was open for too long, under this epoch.
+    TxnTimedOut { producer: ProducerId, epoch: ProducerEpoch },
 }

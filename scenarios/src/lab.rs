@@ -11,6 +11,7 @@ use mirrorlab_model::client::consumer::{self, ConsumerConfig};
 use mirrorlab_model::client::generator::{Choice, GeneratorConfig, Rate};
 use mirrorlab_model::client::mirror_orders::MirrorOrder;
 use mirrorlab_model::client::producer::ProducerConfig;
+use mirrorlab_model::client::transactions::TransactionConfig;
 use mirrorlab_model::controller::ControllerConfig;
 use mirrorlab_model::guards::Guards;
 use mirrorlab_model::ids::{BrokerId, Nanos, NodeId, ProducerId};
@@ -81,6 +82,8 @@ impl Lab {
         let mut broker_configs = configs::BrokerConfig {
             default_replication_factor: plan.default_rf,
             mirror_state_topic_replication_factor: plan.default_rf.min(3),
+            transaction_state_log_replication_factor: plan.default_rf.min(3),
+            transaction_state_log_min_isr: plan.default_rf.min(3).div_ceil(2),
             ..configs::BrokerConfig::default()
         };
         for (key, value) in &plan.config {
@@ -286,7 +289,14 @@ impl Lab {
                 config.stop = plan.stop.map(|t| base + t.nanos());
                 let name = numbered(name, n, plan.count);
                 let node = self.add_client(&name, cluster, &plan.site, Program::Consumer(Arc::new(config)));
-                self.setup.consumers.push(ClientSetup { name: name.as_str().into(), number, cluster, node });
+                let read_committed = plan.isolation == Isolation::ReadCommitted;
+                self.setup.consumers.push(ClientSetup {
+                    name: name.as_str().into(),
+                    number,
+                    cluster,
+                    node,
+                    read_committed,
+                });
             }
         }
     }
@@ -318,13 +328,20 @@ impl Lab {
             Acks::None => 0,
         };
         config.idempotent = plan.idempotent;
+        config.transactions = plan.transactions.as_ref().map(|transactions| TransactionConfig {
+            id: transactions.id.as_deref().unwrap_or(name).into(),
+            timeout: transactions.timeout.nanos(),
+            records: transactions.records.map_or(u64::MAX, u64::from),
+            duration: transactions.duration.map(|duration| duration.nanos()),
+            abort_ppb: transactions.abort.0,
+        });
         config.linger = plan.linger.nanos();
         config.batch_bytes = plan.batch.0 as u32;
         config.delivery_timeout = plan.delivery_timeout.nanos();
         config.cluster.channel.request_timeout = plan.request_timeout.nanos();
         config.cluster.channel.max_in_flight = plan.in_flight;
         let node = self.add_client(name, cluster, &plan.site, Program::Producer(Arc::new(config)));
-        self.setup.producers.push(ClientSetup { name: name.into(), number, cluster, node });
+        self.setup.producers.push(ClientSetup { name: name.into(), number, cluster, node, read_committed: false });
     }
 
     fn add_client(&mut self, name: &str, cluster: u8, site: &str, program: Program) -> NodeId {

@@ -2,7 +2,7 @@
 
 use mirrorlab_model::ids::{BrokerId, NodeId};
 use mirrorlab_model::states::MirrorState;
-use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent};
+use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent, TxnOutcome};
 use std::collections::BTreeSet;
 
 macro_rules! marks {
@@ -49,6 +49,10 @@ marks! {
     PositionReset "position-reset" "a consumer's position jumped";
     Nacked "nacked" "a produce was refused";
     Undecided "undecided" "a produce ended undecided";
+    TxnCommitted "transaction-committed" "a producer was told that its transaction is committed";
+    TxnAborted "transaction-aborted" "a producer was told that its transaction is aborted";
+    TxnUnknown "transaction-unknown" "a producer was fenced, or gave up asking, within a transaction";
+    TxnTimedOut "transaction-timed-out" "a coordinator aborted a transaction that was open for too long";
 }
 
 impl Mark {
@@ -143,6 +147,12 @@ impl Marks {
             Trace::PositionReset { .. } => Mark::PositionReset,
             Trace::Nacked { .. } => Mark::Nacked,
             Trace::Undecided { .. } => Mark::Undecided,
+            Trace::TxnEnded { outcome, .. } => match outcome {
+                TxnOutcome::Committed => Mark::TxnCommitted,
+                TxnOutcome::Aborted => Mark::TxnAborted,
+                TxnOutcome::Unknown => Mark::TxnUnknown,
+            },
+            Trace::TxnTimedOut { .. } => Mark::TxnTimedOut,
             Trace::Appended {
                 origin: Origin::Client | Origin::Replication | Origin::Mirror | Origin::Coordinator,
                 ..

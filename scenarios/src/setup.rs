@@ -45,6 +45,8 @@ pub struct ClientSetup {
     pub cluster: u8,
     /// Its node.
     pub node: NodeId,
+    /// A consumer that reads what is committed only.
+    pub read_committed: bool,
 }
 
 /// Everything by name.

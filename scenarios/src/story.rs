@@ -60,6 +60,10 @@ impl Story {
             Trace::MirrorGap { partition, from, to } => {
                 format!("{}: {from} to {to} were gone at the source", place(*partition))
             }
+            Trace::TxnTimedOut { producer, epoch } => {
+                let cluster = cluster_name(world, setup, event.node);
+                format!("{cluster}: a transaction of producer id {producer} timed out, aborted under epoch {epoch}")
+            }
             _ => return,
         };
         self.tell(world, text, false);
@@ -73,7 +77,11 @@ fn interesting(from: MirrorState, to: MirrorState) -> bool {
 fn tellable(trace: &Trace) -> bool {
     matches!(
         trace,
-        Trace::Elected { .. } | Trace::BrokerFenced { .. } | Trace::Truncated { .. } | Trace::MirrorGap { .. }
+        Trace::Elected { .. }
+            | Trace::BrokerFenced { .. }
+            | Trace::Truncated { .. }
+            | Trace::MirrorGap { .. }
+            | Trace::TxnTimedOut { .. }
     ) || matches!(trace, Trace::MirrorStateChanged { from, to, .. } if interesting(*from, *to))
 }
 

@@ -2,12 +2,16 @@
 
 use crate::broker::config::BrokerConfig;
 use crate::broker::groups::Groups;
-use crate::broker::lanes::{self, kind, timer, Chore, RequestLanes, Task, CHORES, CONTROLLER, METADATA, ORDERS};
+use crate::broker::lanes::{
+    self, kind, timer, Chore, RequestLanes, Task, CHORES, CONTROLLER, METADATA, ORDERS, TRANSACTIONS,
+};
 use crate::broker::lifecycle::{Lifecycle, Stage};
 use crate::broker::metadata::Observer;
 use crate::broker::on_clients::ProducerIdBlock;
+use crate::broker::on_transactions::TxnDoor;
 use crate::broker::orders::Orders;
 use crate::broker::pending::PendingProduces;
+use crate::broker::transactions::Transactions;
 use crate::broker::upkeep::Flushes;
 use crate::ids::{BrokerEpoch, BrokerId, ConnId, NodeId, Now, TopicId};
 use crate::log::Log;
@@ -69,6 +73,9 @@ pub struct Broker {
     /// The mirror room's part of this broker.
     pub mirror: MirrorManager,
     pub(crate) orders: Orders,
+    /// The transaction coordinator's part of it.
+    pub txns: Transactions,
+    pub(crate) txn_door: TxnDoor,
     done: Vec<WaitDone>,
     ready: Vec<u32>,
 }
@@ -108,6 +115,8 @@ impl Broker {
             isr_retry_at: crate::ids::Nanos::ZERO,
             mirror: MirrorManager::new(config.broker, &config.configs),
             orders: Orders::new(crate::ids::Nanos::from_millis(config.configs.mirror_coordinator_write_timeout_ms)),
+            txns: Transactions::new(config.broker, &config.configs),
+            txn_door: TxnDoor::default(),
             done: Vec::new(),
             ready: Vec::new(),
             config,
@@ -187,6 +196,11 @@ impl Broker {
                 self.flushes.ended.push_back((token, result));
                 cx.wake(CHORES);
             }
+            Input::Opened { conn, .. } | Input::Closed { conn, .. } | Input::Message { conn, .. }
+                if self.txns.markers.owns(conn) =>
+            {
+                self.file_txn_input(input, cx);
+            }
             input => self.accept_channel(now, input, cx),
         }
     }
@@ -246,6 +260,7 @@ impl Broker {
                 cx.wake(CONTROLLER);
             }
             kind::ORDERS => self.orders.fired(cx),
+            kind::TRANSACTIONS => self.txn_timer(cx),
             kind::CHORE => {
                 if let Some(chore) = Chore::ALL.get(of as usize) {
                     self.chores.push_back(*chore);
@@ -272,6 +287,8 @@ impl Broker {
             self.run_chores(now, cx);
         } else if lane == ORDERS {
             self.run_orders();
+        } else if lane == TRANSACTIONS {
+            self.run_transactions(now, cx);
         } else if lane.0 >= lanes::MIRROR {
             let (mirror, mut task) = self.mirror_room();
             mirror.run(now, lane, &mut task, cx);
@@ -302,9 +319,9 @@ impl Broker {
             let mut ready = std::mem::take(&mut self.ready);
             self.replicas.take_done(&mut done);
             self.replicas.take_ready(&mut ready);
-            let idle = done.is_empty() && ready.is_empty();
+            let mut idle = done.is_empty() && ready.is_empty();
             for done in done.drain(..) {
-                self.finish_wait(&done, cx);
+                self.finish_wait(&done, now, cx);
             }
             for session in ready.drain(..) {
                 if let Some((parked, answer)) = self.replicas.resume(session, now, cx) {
@@ -313,6 +330,7 @@ impl Broker {
             }
             self.done = done;
             self.ready = ready;
+            idle &= !self.go_on_with_transactions(now, cx);
             if idle {
                 break;
             }

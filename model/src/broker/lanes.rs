@@ -6,6 +6,7 @@
 //! | 1 | answers of the controller, heartbeats |
 //! | 2 | chores: ISR check, checkpoints, retention, finished flushes |
 //! | 3 | operators' orders: what other brokers answered |
+//! | 4 | transactions: answers of partition leaders to markers, coordinator shards to be read, timeouts |
 //! | 8 to 15 | requests, by connection |
 //! | 256 to 1023 | the mirror room's |
 //! | 1024 up | replica fetchers |
@@ -22,6 +23,8 @@ pub const CONTROLLER: Lane = Lane(1);
 pub const CHORES: Lane = Lane(2);
 /// The lane of operators' orders that wait for other brokers.
 pub const ORDERS: Lane = Lane(3);
+/// The transactions lane.
+pub const TRANSACTIONS: Lane = Lane(4);
 /// The first request lane.
 pub const REQUESTS: u16 = 8;
 /// How many request lanes there are (`num.io.threads`).
@@ -44,6 +47,7 @@ pub(crate) mod kind {
     pub const CHORE: u64 = 8;
     pub const ISR_RETRY: u64 = 9;
     pub const ORDERS: u64 = 10;
+    pub const TRANSACTIONS: u64 = 11;
     /// From here on the timers are the mirror room's.
     pub const MIRROR: u64 = 0x80;
 }

@@ -131,6 +131,7 @@ impl Broker {
                 self.replicas.proposals_failed(&parts);
             }
             (Purpose::ProducerIds, result) => self.on_producer_ids(result, now, cx),
+            (Purpose::TransactionTopic, _) => self.on_transaction_topic(),
             (Purpose::Forward { conn, correlation }, result) => self.on_forwarded(conn, correlation, result, cx),
             (Purpose::Order(id), result) => self.on_order_decided(id, result, cx),
             (Purpose::Mirror(of), result) => {

@@ -310,6 +310,7 @@ impl Broker {
         for partition in delta.partitions.iter() {
             self.publish_partition(*partition, &delta, now, cx);
         }
+        self.publish_transactions(&delta, now, cx);
         if !delta.brokers.is_empty() {
             self.replicas.recheck_joins(cx);
         }

@@ -2,8 +2,9 @@
 //!
 //! Read in this order: [`config`], [`lanes`] (which lane does what), [`broker`] (the struct and its door), [`boot`],
 //! [`lifecycle`] (registration, heartbeats, shutdown), [`metadata`] (the observer, and what a new image sets going),
-//! [`requests`], [`on_data`] and [`on_clients`] (the handlers), [`on_mirrors`], `orders`, `order_rules` and `recoveries` (what
-//! operators ask of mirrors), [`pending`] (producers that wait), [`upkeep`] (flushes,
+//! [`requests`], [`on_data`], [`on_clients`] and [`on_transactions`] (the handlers), [`transactions`] and [`markers`] (the
+//! transaction coordinator), [`on_mirrors`], `orders`, `order_rules` and `recoveries` (what operators ask of mirrors),
+//! [`pending`] (producers that wait), [`upkeep`] (flushes,
 //! checkpoints, retention).
 
 pub mod boot;
@@ -13,16 +14,19 @@ pub mod config;
 pub mod groups;
 pub mod lanes;
 pub mod lifecycle;
+pub mod markers;
 pub mod metadata;
 pub mod on_clients;
 pub mod on_data;
 pub mod on_mirrors;
+pub mod on_transactions;
 mod order_rules;
 mod orders;
 mod peers;
 pub mod pending;
 mod recoveries;
 pub mod requests;
+pub mod transactions;
 pub mod upkeep;
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::broker::broker::{Broker, FORWARDS};
 use crate::broker::groups::coordinator_of;
+use crate::broker::transactions::id_refused;
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, Nanos, Now, Offset, ProducerEpoch, ProducerId};
 use crate::metadata::image::TopicImage;
 use crate::ports::Cx;
@@ -24,7 +25,7 @@ pub struct ProducerIdBlock {
     next: ProducerId,
     end: ProducerId,
     asked: bool,
-    waiting: VecDeque<(ConnId, u32)>,
+    waiting: VecDeque<(ConnId, u32, Option<Box<InitProducerIdRequest>>)>,
 }
 
 impl Default for ProducerIdBlock {
@@ -138,23 +139,33 @@ impl Broker {
         cx: &mut Cx,
     ) {
         if request.transactional_id.is_some() {
-            // Transactions have no coordinator here yet.
-            let answer = InitProducerIdResponse {
-                error: ErrorCode::UnsupportedVersion,
-                producer: ProducerId::NONE,
-                epoch: ProducerEpoch(-1),
-            };
-            return self.respond(conn, correlation, answer.into(), cx);
+            return self.init_transaction(conn, correlation, request, None, now, cx);
         }
-        self.ids.waiting.push_back((conn, correlation));
+        self.wait_for_producer_id(conn, correlation, None, now, cx);
+    }
+
+    /// Someone waits for the next producer id: a producer, or a transactional id that is to get it.
+    pub(crate) fn wait_for_producer_id(
+        &mut self,
+        conn: ConnId,
+        correlation: u32,
+        transaction: Option<Box<InitProducerIdRequest>>,
+        now: Now,
+        cx: &mut Cx,
+    ) {
+        self.ids.waiting.push_back((conn, correlation, transaction));
         self.give_producer_ids(now, cx);
     }
 
     fn give_producer_ids(&mut self, now: Now, cx: &mut Cx) {
         while self.ids.next < self.ids.end {
-            let Some((conn, correlation)) = self.ids.waiting.pop_front() else { return };
+            let Some((conn, correlation, transaction)) = self.ids.waiting.pop_front() else { return };
             let producer = self.ids.next;
             self.ids.next = ProducerId(producer.0 + 1);
+            if let Some(request) = transaction {
+                self.init_transaction(conn, correlation, &request, Some(producer), now, cx);
+                continue;
+            }
             let answer = InitProducerIdResponse { error: ErrorCode::None, producer, epoch: ProducerEpoch(0) };
             self.respond(conn, correlation, answer.into(), cx);
         }
@@ -184,13 +195,8 @@ impl Broker {
     }
 
     fn refuse_producer_ids(&mut self, cx: &mut Cx) {
-        while let Some((conn, correlation)) = self.ids.waiting.pop_front() {
-            let answer = InitProducerIdResponse {
-                error: ErrorCode::CoordinatorLoadInProgress,
-                producer: ProducerId::NONE,
-                epoch: ProducerEpoch(-1),
-            };
-            self.respond(conn, correlation, answer.into(), cx);
+        while let Some((conn, correlation, _)) = self.ids.waiting.pop_front() {
+            self.respond(conn, correlation, id_refused(ErrorCode::CoordinatorLoadInProgress), cx);
         }
     }
 

@@ -2,6 +2,8 @@
 
 use crate::broker::broker::Broker;
 use crate::broker::lanes::{kind, timer};
+use crate::broker::on_transactions::markers_answer;
+use crate::broker::pending::Goal;
 use crate::ids::{ConnId, Nanos, Now, Offset, PartitionIx};
 use crate::mirror::Gate;
 use crate::ports::Cx;
@@ -43,7 +45,24 @@ impl Broker {
             return self.respond(conn, correlation, answer.into(), cx);
         }
         let deadline = now.mono + Nanos::from_millis(u64::from(request.timeout_ms));
-        self.pending.add(conn, correlation, deadline, waiting, answer);
+        self.pending.add(conn, correlation, deadline, waiting, answer, Goal::Produce);
+        self.arm_produce_timer(cx);
+    }
+
+    /// Keeps markers that wait for replicas, for as long as a broker waits for another one's answer.
+    #[allow(clippy::too_many_arguments)] // all that waits
+    pub(crate) fn wait_for_replicas(
+        &mut self,
+        conn: ConnId,
+        correlation: u32,
+        goal: Goal,
+        waiting: Vec<bool>,
+        answer: ProduceResponse,
+        now: Now,
+        cx: &mut Cx,
+    ) {
+        let deadline = now.mono + Nanos::from_millis(self.config.configs.request_timeout_ms);
+        self.pending.add(conn, correlation, deadline, waiting, answer, goal);
         self.arm_produce_timer(cx);
     }
 
@@ -108,7 +127,7 @@ impl Broker {
     }
 
     /// A part of a waiting produce was decided.
-    pub(crate) fn finish_wait(&mut self, done: &WaitDone, cx: &mut Cx) {
+    pub(crate) fn finish_wait(&mut self, done: &WaitDone, now: Now, cx: &mut Cx) {
         let Some(pending) = self.pending.get_mut(&done.ticket) else { return };
         let at = done.ticket.part as usize;
         if !std::mem::take(&mut pending.waiting[at]) {
@@ -117,12 +136,23 @@ impl Broker {
         refuse_if(&mut pending.answer.parts[at], done.error);
         pending.left -= 1;
         if pending.left == 0 {
-            self.answer_pending(done.ticket.request, cx);
+            self.answer_pending(done.ticket.request, now, cx);
         }
     }
 
-    fn answer_pending(&mut self, at: u32, cx: &mut Cx) {
+    fn answer_pending(&mut self, at: u32, now: Now, cx: &mut Cx) {
         let Some(mut pending) = self.pending.take(at) else { return };
+        match &pending.goal {
+            Goal::Produce => {}
+            goal @ Goal::Markers(_) => {
+                let answer = markers_answer(goal, &pending.answer);
+                return self.respond(pending.conn, pending.correlation, answer.into(), cx);
+            }
+            Goal::Own(job, member) => {
+                let error = pending.answer.parts.first().map_or(ErrorCode::None, |part| part.error);
+                return self.txns.markers.written(*job, member, error, now, cx);
+            }
+        }
         for part in &mut pending.answer.parts {
             if part.error == ErrorCode::NotLeaderOrFollower {
                 part.current_leader = self.replicas.leader_hint(part.partition);
@@ -140,7 +170,7 @@ impl Broker {
                 break;
             }
             self.pending.expire(at);
-            self.answer_pending(at, cx);
+            self.answer_pending(at, now, cx);
         }
         self.arm_produce_timer(cx);
     }

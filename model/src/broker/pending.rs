@@ -1,10 +1,23 @@
-//! Produce requests that wait for replicas, and one timer for all of them.
+//! Produce requests and transaction markers that wait for replicas, and one timer for all of them.
 
-use crate::ids::{ConnId, Nanos, Offset};
+use crate::broker::markers::JobId;
+use crate::coordinator::txn_records::Member;
+use crate::ids::{ConnId, Nanos, Offset, ProducerId};
 use crate::replica::waits::Ticket;
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::ProduceResponse;
 use std::collections::BTreeSet;
+
+/// What waits, and how it is answered for.
+#[derive(Clone, Debug)]
+pub(crate) enum Goal {
+    /// A producer's batches.
+    Produce,
+    /// A coordinator's markers: how many parts each has.
+    Markers(Vec<(ProducerId, u32)>),
+    /// A marker of this broker's own coordinator.
+    Own(JobId, Member),
+}
 
 /// A request with parts that wait.
 #[derive(Clone, Debug)]
@@ -17,6 +30,7 @@ pub(crate) struct Pending {
     /// Which parts still wait.
     pub waiting: Vec<bool>,
     pub answer: ProduceResponse,
+    pub goal: Goal,
 }
 
 /// All of them, by place.
@@ -37,6 +51,7 @@ impl PendingProduces {
     }
 
     /// Keeps a request under the ticket that was given.
+    #[allow(clippy::too_many_arguments)] // all that a request is
     pub fn add(
         &mut self,
         conn: ConnId,
@@ -44,10 +59,11 @@ impl PendingProduces {
         deadline: Nanos,
         waiting: Vec<bool>,
         answer: ProduceResponse,
+        goal: Goal,
     ) {
         self.generation = self.generation.wrapping_add(1);
         let left = waiting.iter().filter(|w| **w).count() as u32;
-        let pending = Pending { generation: self.generation, conn, correlation, left, deadline, waiting, answer };
+        let pending = Pending { generation: self.generation, conn, correlation, left, deadline, waiting, answer, goal };
         let at = if let Some(at) = self.free.pop() {
             self.list[at as usize] = Some(pending);
             at

@@ -24,6 +24,10 @@ impl Broker {
             Body::DeleteRecordsRequest(request) => self.on_delete_records(conn, correlation, &request, cx),
             Body::OffsetCommitRequest(request) => self.on_offset_commit(conn, correlation, &request, cx),
             Body::OffsetFetchRequest(request) => self.on_offset_fetch(conn, correlation, &request, cx),
+            Body::FindCoordinatorRequest(request) => self.on_find_coordinator(conn, correlation, &request, now, cx),
+            Body::AddPartitionsToTxnRequest(request) => self.on_add_partitions(conn, correlation, &request, now, cx),
+            Body::EndTxnRequest(request) => self.on_end_txn(conn, correlation, &request, now, cx),
+            Body::WriteTxnMarkersRequest(request) => self.on_write_markers(conn, correlation, &request, now, cx),
             body => {
                 let Some(body) = self.on_operator(conn, correlation, body, now, cx) else { return };
                 let (mirror, mut task) = self.mirror_room();

@@ -23,6 +23,9 @@ use crate::wire::messages::{
     ProduceResponse, RaftFetchResponse,
 };
 
+#[path = "transactions_tests.rs"]
+mod transactions;
+
 const P0: PartitionIx = PartitionIx(0);
 const CLIENT: ConnId = ConnId(5 << 40);
 
@@ -268,7 +271,7 @@ fn partition(ix: u32, topic: u32, number: u32, leader: i32, replicas: &[i32]) ->
 
 fn produce(acks: i16) -> ProduceRequest {
     let parts = vec![ProducePart { partition: P0, batches: batch(1, 1) }];
-    ProduceRequest { acks, timeout_ms: 1500, topic_groups: 1, parts }
+    ProduceRequest { transactional_id: None, acks, timeout_ms: 1500, topic_groups: 1, parts }
 }
 
 #[test]
@@ -493,14 +496,24 @@ fn producer_ids_come_in_blocks() {
     host.open_client();
     host.client(
         1,
-        InitProducerIdRequest { transactional_id: None, producer: ProducerId::NONE, epoch: ProducerEpoch(-1) },
+        InitProducerIdRequest {
+            transactional_id: None,
+            timeout_ms: 0,
+            producer: ProducerId::NONE,
+            epoch: ProducerEpoch(-1),
+        },
     );
     let asked = host.take("AllocateProducerIdsRequest");
     let block = AllocateProducerIdsResponse { error: ErrorCode::None, first: ProducerId(5000), count: 1000 };
     host.reply(&asked, block);
     host.client(
         2,
-        InitProducerIdRequest { transactional_id: None, producer: ProducerId::NONE, epoch: ProducerEpoch(-1) },
+        InitProducerIdRequest {
+            transactional_id: None,
+            timeout_ms: 0,
+            producer: ProducerId::NONE,
+            epoch: ProducerEpoch(-1),
+        },
     );
     let ids: Vec<i64> = (0..2)
         .map(|_| match host.take("InitProducerIdResponse").1.body {

@@ -4,6 +4,7 @@ use crate::client::consumer::{Asked, Awaits, Consumer, Reset};
 use crate::client::delivery::deliver;
 use crate::client::sessions::NO_PLACE;
 use crate::client::verdicts::is_about_leadership;
+use crate::guards::transactions;
 use crate::ids::{BrokerId, LeaderEpoch, Now, Offset};
 use crate::ports::Cx;
 use crate::trace::Trace;
@@ -140,7 +141,10 @@ impl Consumer {
         if batches.is_empty() {
             return;
         }
-        let aborted = part.aborted.as_deref().map_or(&[][..], Vec::as_slice);
+        let mut aborted = part.aborted.as_deref().map_or(&[][..], Vec::as_slice);
+        if cx.guards.admits(transactions::AbortedSkipped, aborted.is_empty()) {
+            aborted = &[];
+        }
         let delivered = deliver(batches, s.offset, isolation, aborted);
         for range in &delivered.ranges {
             cx.trace(Trace::Read {

@@ -2,7 +2,7 @@
 //! because what a client does while a cluster misbehaves is half of what the cluster promises.
 //!
 //! Read in this order: [`connections`], [`metadata`], [`cluster`] (shared by all); [`generator`], [`accumulator`],
-//! [`idempotence`], [`producer`], `verdicts`; [`sessions`], [`delivery`], [`consumer`], `questions`, `answers`; [`commands`], [`admin`].
+//! [`idempotence`], [`producer`], `verdicts`, [`transactions`]; [`sessions`], [`delivery`], [`consumer`], `questions`, `answers`; [`commands`], [`admin`].
 
 pub mod accumulator;
 pub mod admin;
@@ -24,4 +24,5 @@ pub mod read_hash;
 pub mod sessions;
 #[cfg(test)]
 mod testing;
+pub mod transactions;
 mod verdicts;

@@ -12,6 +12,7 @@ use crate::client::door::{earlier, Door};
 use crate::client::generator::{Generator, GeneratorConfig};
 use crate::client::idempotence::{advance, restamp, IdState, Idempotence};
 use crate::client::latency::Latency;
+use crate::client::transactions::{TransactionConfig, Transactional, TxnAsked};
 use crate::guards::client;
 use crate::ids::{BrokerId, LeaderEpoch, Nanos, NodeId, Now, Offset, PartitionIx, ProducerEpoch, ProducerId};
 use crate::ports::{Cx, Input, Lane};
@@ -37,6 +38,8 @@ pub struct ProducerConfig {
     pub acks: i16,
     /// `enable.idempotence`; taken only with acks −1.
     pub idempotent: bool,
+    /// It writes in transactions; taken only of an idempotent producer.
+    pub transactions: Option<TransactionConfig>,
     /// `linger.ms`: the period of the ticks at which due records are taken.
     pub linger: Nanos,
     /// `batch.size`, in bytes; at least one record fits.
@@ -68,6 +71,7 @@ impl ProducerConfig {
             load,
             acks: -1,
             idempotent: true,
+            transactions: None,
             linger: Nanos::from_millis(10),
             batch_bytes: 16_384,
             max_request_bytes: 1 << 20,
@@ -98,6 +102,10 @@ pub struct ProducerCounts {
     pub bumps: u64,
     /// Produce requests.
     pub requests: u64,
+    /// Transactions that it was told to be committed.
+    pub committed: u64,
+    /// Transactions that it was told to be aborted.
+    pub aborted: u64,
 }
 
 /// What a request in flight left.
@@ -109,6 +117,8 @@ pub(super) enum Asked {
         oldest: Nanos,
     },
     InitProducerId,
+    /// The transaction coordinator.
+    Transaction(TxnAsked),
 }
 
 /// The process.
@@ -121,6 +131,7 @@ pub struct Producer {
     next_tick: Option<Nanos>,
     pub(super) held: Accumulator,
     pub(super) ids: Idempotence,
+    pub(super) txn: Option<Transactional>,
     next_identity: u64,
     batch_max: u32,
     buffer_max: u64,
@@ -147,6 +158,7 @@ impl Producer {
         let mut producer = Self {
             generator: Generator::new(config.load, config.linger),
             ids: Idempotence::new(config.idempotent),
+            txn: config.transactions.clone().filter(|_| config.idempotent).map(Transactional::new),
             next_identity: config.first_identity,
             cluster,
             config,
@@ -161,6 +173,10 @@ impl Producer {
             latency: Latency::default(),
             channel_wait: None,
         };
+        if producer.txn.is_some() {
+            // Taking over a transactional id fences whoever had it: not before there is something to do.
+            producer.ids.state = IdState::Wanted(producer.config.load.start);
+        }
         producer.door.wake(cx);
         producer
     }
@@ -184,6 +200,7 @@ impl Producer {
         self.held.wake_delayed(now.mono, &self.cluster.view);
         self.ask_for_id(now, cx);
         self.send(now, cx);
+        self.transact(now, cx);
         self.cluster.set_quiet(self.is_idle(now));
         self.cluster.ask(now, cx);
         self.arm(now, cx);
@@ -201,7 +218,8 @@ impl Producer {
                 }
                 self.leaders_changed(&changed);
             }
-            ClusterEvent::Lost { failed, .. } => {
+            ClusterEvent::Lost { node, failed } => {
+                self.coordinator_lost(node, now);
                 for asked in failed {
                     self.on_silence(now, asked, cx);
                 }
@@ -219,12 +237,18 @@ impl Producer {
     // ------------------------------------------------------------------------------------------------------ the load
 
     fn generate(&mut self, now: Now, cx: &mut Cx) {
-        if self.next_tick.is_none_or(|at| at > now.mono) || matches!(self.ids.state, IdState::Refused(_)) {
+        // What found no room in a transaction comes as soon as there is one.
+        let due = self.next_tick.is_some_and(|at| at <= now.mono) || self.txn.is_some();
+        if !due || matches!(self.ids.state, IdState::Refused(_)) {
             return;
         }
-        let room = self.buffer_max.saturating_sub(self.held.held());
+        let mut room = self.buffer_max.saturating_sub(self.held.held());
+        if let Some(txn) = &self.txn {
+            room = room.min(txn.room(self.ids.state));
+        }
         let count = self.generator.due(now.mono).min(room);
         if count > 0 {
+            self.begin_transaction(count, now, cx);
             let (held, view, batch_max) = (&mut self.held, &self.cluster.view, self.batch_max);
             self.generator.take(count, cx.entropy, |slot, n| held.add(slot, n, batch_max, now.mono, view));
         }
@@ -239,12 +263,16 @@ impl Producer {
     }
 
     fn ask_for_id(&mut self, now: Now, cx: &mut Cx) {
-        if !matches!(self.ids.state, IdState::Wanted(at) if at <= now.mono) {
+        if self.txn.is_some() || !matches!(self.ids.state, IdState::Wanted(at) if at <= now.mono) {
             return;
         }
         let Some(node) = self.cluster.any_ready(now, cx) else { return };
-        let none =
-            InitProducerIdRequest { transactional_id: None, producer: ProducerId::NONE, epoch: ProducerEpoch(-1) };
+        let none = InitProducerIdRequest {
+            transactional_id: None,
+            timeout_ms: 60_000,
+            producer: ProducerId::NONE,
+            epoch: ProducerEpoch(-1),
+        };
         if self.cluster.send(now, node, none.into(), Asked::InitProducerId, cx) {
             self.ids.state = IdState::Asked;
         }
@@ -291,6 +319,11 @@ impl Producer {
                 break;
             }
             let Some(slot) = self.held.pop(broker) else { break };
+            if let Some(txn) = &mut self.txn {
+                if !txn.may_write(slot, cx) {
+                    continue;
+                }
+            }
             let ordered = self.config.cluster.channel.max_in_flight == 1;
             match self.held.head(slot, now.mono, &self.ids, ordered, cx.guards) {
                 Head::Retry => {
@@ -341,6 +374,7 @@ impl Producer {
             producer: self.ids.producer,
             producer_epoch: self.ids.epoch,
             base_sequence,
+            transactional: self.txn.is_some(),
             base_timestamp: now.wall_ms,
             ..BatchMeta::default()
         };
@@ -409,8 +443,9 @@ impl Producer {
             oldest = oldest.min(batch.created);
             parts.push(ProducePart { partition: batch.partition, batches: batch.bytes.clone() });
         }
+        let transactional_id = self.txn.as_ref().map(|txn| txn.id().clone());
         let timeout_ms = self.config.cluster.channel.request_timeout.as_millis() as u32;
-        let request = ProduceRequest { acks: self.config.acks, timeout_ms, topic_groups, parts };
+        let request = ProduceRequest { transactional_id, acks: self.config.acks, timeout_ms, topic_groups, parts };
         if self.config.acks == 0 {
             self.cluster.channels.send_unanswered(node, request.into(), cx);
             for batch in batches {
@@ -482,6 +517,7 @@ impl Producer {
     }
 
     fn give_up_unsent(&mut self, slot: u32, count: u32, cx: &mut Cx) {
+        self.fail_transaction(ErrorCode::RequestTimedOut, false, cx);
         let partition = self.held.slots[slot as usize].partition;
         let (producer, first) = (self.config.number, self.next_identity);
         self.next_identity += u64::from(count);
@@ -507,14 +543,17 @@ impl Producer {
         if self.is_idle(now) {
             return;
         }
-        let full = self.held.held() >= self.buffer_max;
+        let full =
+            self.held.held() >= self.buffer_max || self.txn.as_ref().is_some_and(|t| t.room(self.ids.state) == 0);
+        let in_transactions = self.txn.is_some();
         let mut at = if full { None } else { self.next_tick };
         if self.held.held() > 0 {
             at = earlier(at, Some(self.next_sweep));
         }
         at = earlier(at, self.held.next_delayed());
         at = earlier(at, self.channel_wait);
-        if let IdState::Wanted(since) = self.ids.state {
+        at = earlier(at, self.transaction_wakeup(now));
+        if let (IdState::Wanted(since), false) = (self.ids.state, in_transactions) {
             let retry = if since > now.mono { since } else { self.cluster.channel_wait(now) };
             at = earlier(at, Some(retry));
         }
@@ -538,7 +577,12 @@ impl Producer {
     #[must_use]
     pub fn is_idle(&self, now: Now) -> bool {
         let refused = matches!(self.ids.state, IdState::Refused(_));
-        self.held.held() == 0 && (refused || self.generator.is_over(now.mono))
+        let between = self.txn.as_ref().is_none_or(Transactional::is_idle);
+        self.held.held() == 0 && between && (refused || self.generator.is_over(now.mono))
+    }
+    /// Whether no record will come by itself any more.
+    pub(super) fn generator_is_over(&self, now: Now) -> bool {
+        self.generator.is_over(now.mono)
     }
     /// Records taken and not decided yet.
     #[must_use]

@@ -19,6 +19,7 @@ impl Producer {
                 self.on_produced(now, batches, *answer, cx);
             }
             (Asked::InitProducerId, Body::InitProducerIdResponse(answer)) => self.on_id(now, *answer, cx),
+            (Asked::Transaction(asked), body) => self.on_transaction_answer(now, asked, body, cx),
             // An answer of the wrong kind tells nothing.
             (asked, _) => self.on_silence(now, asked, cx),
         }
@@ -35,6 +36,7 @@ impl Producer {
                 }
             }
             Asked::InitProducerId => self.ids.state = IdState::Wanted(now.mono + self.config.retry_backoff),
+            Asked::Transaction(asked) => self.on_transaction_silence(now, &asked),
         }
     }
 
@@ -51,7 +53,7 @@ impl Producer {
         }
     }
 
-    fn refuse_all(&mut self, error: ErrorCode, cx: &mut Cx) {
+    pub(super) fn refuse_all(&mut self, error: ErrorCode, cx: &mut Cx) {
         self.ids.state = IdState::Refused(error);
         self.drop_waiting(cx);
     }
@@ -75,21 +77,26 @@ impl Producer {
 
     fn on_verdict(&mut self, now: Now, mut batch: Batch, part: ProducePartAnswer, cx: &mut Cx) {
         if batch.decided {
-            self.ended(batch.slot);
+            self.ended(batch.slot, cx);
             return;
         }
         match part.error {
             ErrorCode::None => self.ack(now, &batch, part.base, cx),
             ErrorCode::DuplicateSequenceNumber => self.ack(now, &batch, Offset::UNKNOWN, cx),
+            // A newer coordinator's marker, or a newer producer, took this epoch: in a transaction the abort tells which.
+            ErrorCode::InvalidProducerEpoch | ErrorCode::UnknownProducerId if self.txn.is_some() => {
+                self.tell_refused(&batch, part.error, cx);
+                self.fail_transaction(part.error, true, cx);
+            }
             ErrorCode::UnknownProducerId if self.ids.is_on() => {
                 // A batch that was rewritten since it was sent just goes again.
                 if batch.stamped == batch.generation {
-                    self.ask_for_bump(batch.slot);
+                    self.ask_for_bump(batch.slot, cx);
                 }
                 self.again(now, batch, self.config.retry_backoff, cx);
             }
             ErrorCode::OutOfOrderSequenceNumber if self.ids.is_on() => {
-                self.on_out_of_order(&batch);
+                self.on_out_of_order(&batch, cx);
                 self.again(now, batch, self.config.retry_backoff, cx);
             }
             error if error.is_retriable() || error == ErrorCode::UnknownServerError => {
@@ -112,7 +119,7 @@ impl Producer {
 
     /// A gap before this batch. If an earlier batch is still open, that one has to come first and this one just waits; else
     /// the broker lost what it acknowledged (or an undecided batch never arrived), and only a new epoch helps.
-    fn on_out_of_order(&mut self, batch: &Batch) {
+    fn on_out_of_order(&mut self, batch: &Batch, cx: &mut Cx) {
         let unresolved = self.ids.unresolved.get(&batch.slot).copied();
         let slot = &self.held.slots[batch.slot as usize];
         let reset = batch.stamped != batch.generation;
@@ -120,7 +127,7 @@ impl Producer {
         match unresolved {
             None if reset || !is_next => {}
             Some(sequence) if sequence != batch.base_sequence => {}
-            _ => self.ask_for_bump(batch.slot),
+            _ => self.ask_for_bump(batch.slot, cx),
         }
     }
 
@@ -140,17 +147,18 @@ impl Producer {
             acks: self.config.acks,
         });
         self.held.close(batch.count);
-        self.ended(batch.slot);
+        self.ended(batch.slot, cx);
     }
 
     /// Sends a batch that landed again after `wait` (doubled with every attempt), unless its time is over.
     fn again(&mut self, now: Now, mut batch: Batch, wait: Nanos, cx: &mut Cx) {
         if batch.decided {
-            self.ended(batch.slot);
+            self.ended(batch.slot, cx);
             return;
         }
         let refused = matches!(self.ids.state, IdState::Refused(_));
-        if refused || now.mono.since(batch.created) >= self.config.delivery_timeout {
+        let aborting = self.txn.as_ref().is_some_and(|txn| txn.is_failed());
+        if refused || aborting || now.mono.since(batch.created) >= self.config.delivery_timeout {
             self.give_up(&batch, cx);
             return;
         }
@@ -161,11 +169,14 @@ impl Producer {
         }
         let slot = batch.slot;
         self.held.retry(batch, &self.cluster.view);
-        self.ended(slot);
+        self.ended(slot, cx);
     }
 
     /// The delivery timeout of a batch that was sent is over.
     pub(super) fn give_up(&mut self, batch: &Batch, cx: &mut Cx) {
+        if self.fail_transaction(ErrorCode::RequestTimedOut, true, cx) {
+            return self.tell_refused(batch, ErrorCode::RequestTimedOut, cx);
+        }
         if self.ids.is_on() {
             let after = advance(batch.base_sequence, batch.count, cx.guards);
             self.ids.unresolved.insert(batch.slot, after);
@@ -176,7 +187,7 @@ impl Producer {
     fn refused_for_good(&mut self, batch: &Batch, error: ErrorCode, cx: &mut Cx) {
         // The sequences behind it do not fit any more (KIP-360: idempotent producers bump instead of renumbering).
         if self.ids.is_on() {
-            self.ask_for_bump(batch.slot);
+            self.ask_for_bump(batch.slot, cx);
         }
         self.tell_refused(batch, error, cx);
         if matches!(error, ErrorCode::ProducerFenced | ErrorCode::ClusterAuthorizationFailed) {
@@ -196,24 +207,27 @@ impl Producer {
             cx.trace(Trace::Nacked { partition, producer, first, count, error: error as i16 });
         }
         self.held.close(count);
-        self.ended(batch.slot);
+        self.ended(batch.slot, cx);
     }
 
     /// A batch of a slot ended or landed: what it blocked may go on, and an open question may have its answer.
-    fn ended(&mut self, slot: u32) {
+    fn ended(&mut self, slot: u32, cx: &mut Cx) {
         let s = &self.held.slots[slot as usize];
         if !s.has_open_batches() && self.ids.unresolved.contains_key(&slot) {
             if s.acked_next == s.next_sequence {
                 self.ids.unresolved.remove(&slot);
             } else {
-                self.ask_for_bump(slot);
+                self.ask_for_bump(slot, cx);
             }
         }
         self.held.enqueue(slot, &self.cluster.view);
     }
 
-    fn ask_for_bump(&mut self, slot: u32) {
-        self.ids.bumps.insert(slot);
+    /// Sequences from 0 on for a slot: under the next epoch, which in a transaction comes after its abort.
+    fn ask_for_bump(&mut self, slot: u32, cx: &mut Cx) {
+        if !self.fail_transaction(ErrorCode::OutOfOrderSequenceNumber, true, cx) {
+            self.ids.bumps.insert(slot);
+        }
     }
 
     /// Raises the epoch once for all slots that asked for it in this poll.

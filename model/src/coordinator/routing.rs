@@ -7,6 +7,9 @@ use crate::ids::TopicId;
 /// The topic that holds the states of mirrored partitions (spec 7.1).
 pub const STATE_TOPIC: &str = "__mirror_state";
 
+/// The topic that holds the states of transactional ids (KIP-98).
+pub const TRANSACTION_TOPIC: &str = "__transaction_state";
+
 /// Java's `String.hashCode` over UTF-16 units.
 #[must_use]
 pub fn java_hash(text: &str) -> i32 {

@@ -68,6 +68,7 @@ pub mod log;
 pub mod mirror;
 pub mod prototype;
 pub mod replication;
+pub mod transactions;
 
 /// Words of the bit set: seven rooms of 64.
 const WORDS: usize = 7;
@@ -138,7 +139,16 @@ impl Guards {
 
 /// All rows, in order of bit.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    [log::ROWS, replication::ROWS, controller::ROWS, client::ROWS, mirror::ROWS, prototype::ROWS].into_iter().flatten()
+    let rooms = [
+        log::ROWS,
+        replication::ROWS,
+        controller::ROWS,
+        client::ROWS,
+        mirror::ROWS,
+        transactions::ROWS,
+        prototype::ROWS,
+    ];
+    rooms.into_iter().flatten()
 }
 
 /// Finds a row by its name.

@@ -306,6 +306,12 @@ config! {
     "First wait before a FAILED partition is retried." "mirror.failed.retry.initial.backoff.ms" => mirror_failed_retry_initial_backoff_ms: u64 = 1_000, min 1;
     "Longest such wait." "mirror.failed.retry.max.backoff.ms" => mirror_failed_retry_max_backoff_ms: u64 = 300_000, min 1;
     "Retries before an operator is needed; 0: none." "mirror.failed.retry.max.attempts" => mirror_failed_retry_max_attempts: u32 = 100, min 0;
+    "Partitions of `__transaction_state`; must not change afterwards." "transaction.state.log.num.partitions" => transaction_state_log_num_partitions: u32 = 50, min 1;
+    "Replicas of `__transaction_state`." "transaction.state.log.replication.factor" => transaction_state_log_replication_factor: u32 = 3, min 1;
+    "`min.insync.replicas` of `__transaction_state`." "transaction.state.log.min.isr" => transaction_state_log_min_isr: u32 = 2, min 1;
+    "`segment.bytes` of `__transaction_state`." "transaction.state.log.segment.bytes" => transaction_state_log_segment_bytes: u32 = 104_857_600, min 1;
+    "The longest timeout that a transactional producer may ask for." "transaction.max.timeout.ms" => transaction_max_timeout_ms: u32 = 900_000, min 1;
+    "Distance between looks for transactions that are open for too long." "transaction.abort.timed.out.transaction.cleanup.interval.ms" => transaction_abort_timed_out_transaction_cleanup_interval_ms: u64 = 10_000, min 1;
     "Threads of the mirror coordinator." "mirror.coordinator.threads" => mirror_coordinator_threads: u32 = 1, min 1;
     "Timeout of a state write." "mirror.coordinator.write.timeout.ms" => mirror_coordinator_write_timeout_ms: u64 = 5_000, min 1;
     "How long state writes wait for company." "mirror.coordinator.append.linger.ms" => mirror_coordinator_append_linger_ms: u64 = 10, min 0;

@@ -1,8 +1,8 @@
 //! LOG_ALIGNMENT: a partition that is about to be mirrored drops what its source does not have (spec 2.5, 3.6, 3.7; decisions 6,
 //! 8, 26, 27, 31, 39).
 //!
-//! Four things are awaited, one after the other, and a new leader begins again with the first: the source's leader; where
-//! mirroring between the two clusters ended last, in either direction; the source's word that the epochs in what is left end
+//! Several things are awaited, one after the other, and a new leader begins again with the first: the source's leader; where
+//! mirroring between the two clusters ended last, in either direction; a leader epoch of its own; the source's word that the epochs in what is left end
 //! where its own end; and the replicas. Whatever is cut is cut before the replicas are waited for, so that nothing is cut in
 //! MIRRORING that an operator ordered away.
 
@@ -22,6 +22,8 @@ pub enum AlignStep {
     Leader,
     /// Where mirroring ended last.
     Position,
+    /// A leader epoch above that of everything that is to be cut.
+    Term,
     /// The ends of the source's epochs.
     Epochs,
     /// The replicas.
@@ -34,6 +36,7 @@ impl AlignStep {
         match self {
             Self::Leader => FailCause::SourceLeaderUnknown,
             Self::Position => FailCause::PositionUnavailable,
+            Self::Term => FailCause::BumpTimedOut,
             Self::Epochs => FailCause::SourceUnreachable,
             Self::Replicas => FailCause::ReplicasBehind,
         }
@@ -110,6 +113,9 @@ impl MirrorManager {
         // The own log is the one that gives way when it comes back to a former copy; when it goes on where it was, the source must
         // still have what it had (decision 39).
         let flag = task.image.topic_config(part.topic).mirror_support_unclean_leader_election;
+        if self.must_lead_anew(now, partition, position, task, cx) {
+            return;
+        }
         let may_cut = position != own || flag || self.source_wins(partition);
         let done = match position {
             Some(position) => task.replicas.align_mirror_leader(now, partition, position, cx),
@@ -125,6 +131,28 @@ impl MirrorManager {
         self.align_step(now, partition, AlignStep::Epochs, cx);
         self.stop_fetching(partition, cx);
         self.start_slot(now, partition, Purpose::Align { may_cut }, task, cx);
+    }
+
+    /// An epoch names one history. Local records of this leader's epoch are about to go, and the next local ones, after the next
+    /// stop, would be written in it again if nothing raised it meanwhile: a replica that slept, or that lost the cut with its
+    /// power, could not tell the ones from the others. So the epoch is raised before the cut; the new term begins again.
+    fn must_lead_anew(
+        &mut self,
+        now: Now,
+        partition: PartitionIx,
+        position: Option<LastPosition>,
+        task: &mut MirrorTask<'_>,
+        cx: &mut Cx<'_>,
+    ) -> bool {
+        let (Some(part), Some(log)) = (self.part(partition), task.replicas.log(partition)) else { return false };
+        let cuts = log.end() > log.start() && position.is_none_or(|position| log.end() > position.offset);
+        let (latest, epoch) = (log.latest_epoch(), part.leader_epoch);
+        if cx.guards.admits(guard::AlignmentRaisesEpoch, !cuts || epoch > latest) {
+            return false;
+        }
+        self.align_step(now, partition, AlignStep::Term, cx);
+        self.want_epoch_above(partition, latest, cx);
+        true
     }
 
     /// Nothing is left that the source does not have.

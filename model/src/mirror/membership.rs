@@ -18,11 +18,12 @@ const NONE: u32 = u32::MAX;
 /// Whether the source is asked about topics of a desired state.
 fn is_looked_up(desired: DesiredState, cx: &mut Cx<'_>) -> bool {
     match desired {
-        DesiredState::Mirroring => true,
+        // A pause waits for MIRRORING (decision 28): till then the source's leaders have to be known.
+        DesiredState::Mirroring | DesiredState::Paused => true,
         DesiredState::Stopped => {
             cx.guards.quirk(quirk::StoppedTopicsFailToo) || cx.guards.quirk(quirk::StoppedTopicsAreSynced)
         }
-        DesiredState::Paused | DesiredState::Unknown => false,
+        DesiredState::Unknown => false,
     }
 }
 

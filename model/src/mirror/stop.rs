@@ -130,7 +130,7 @@ impl MirrorManager {
         }
     }
 
-    fn want_epoch_above(&mut self, partition: PartitionIx, min: LeaderEpoch, cx: &mut Cx<'_>) {
+    pub(super) fn want_epoch_above(&mut self, partition: PartitionIx, min: LeaderEpoch, cx: &mut Cx<'_>) {
         if let Some(part) = self.part_mut(partition) {
             part.bump_min = Some(min);
             self.bumps.push((partition, min));

@@ -151,6 +151,7 @@ impl MirrorManager {
         let most = self.settings.retry.max_attempts;
         let Some(part) = self.part_mut(partition) else { return };
         if part.state == MirrorState::Stopping && cx.guards.quirk(quirk::FailedStopIsOnlyLogged) {
+            self.stopping.remove(&partition);
             return;
         }
         let mirror = part.mirror;

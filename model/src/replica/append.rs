@@ -3,7 +3,7 @@
 //! The watermark is the smallest log end over the *maximal* ISR (committed and proposed, KIP-497) and over followers that
 //! are about to join; it stands still while the ISR is smaller than `min.insync.replicas` (KIP-966).
 
-use crate::guards::{mirror, replication as guard};
+use crate::guards::{mirror, replication as guard, transactions};
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::log::{AppendError, AppendInfo};
 use crate::ports::Cx;
@@ -21,6 +21,8 @@ use bytes::{Bytes, BytesMut};
 pub enum WriteError {
     /// This broker does not lead the partition.
     NotLeader,
+    /// Too few replicas are in sync.
+    NotEnoughReplicas,
     /// The log refused.
     Log(AppendError),
 }
@@ -31,6 +33,7 @@ impl WriteError {
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::NotLeader => ErrorCode::NotLeaderOrFollower,
+            Self::NotEnoughReplicas => ErrorCode::NotEnoughReplicas,
             Self::Log(error) => error.code(),
         }
     }
@@ -82,20 +85,42 @@ impl Replicas {
         now: Now,
         cx: &mut Cx,
     ) -> Produced {
+        self.produce_as(Origin::Client, partition, batches, acks, ticket, now, cx)
+    }
+
+    /// Appends a transaction's marker; the answer waits for all in-sync replicas.
+    pub fn write_marker(
+        &mut self,
+        partition: PartitionIx,
+        marker: &Bytes,
+        ticket: Ticket,
+        now: Now,
+        cx: &mut Cx,
+    ) -> Produced {
+        self.produce_as(Origin::Coordinator, partition, marker, -1, ticket, now, cx)
+    }
+
+    #[allow(clippy::too_many_arguments)] // a produce, and whose it is
+    fn produce_as(
+        &mut self,
+        origin: Origin,
+        partition: PartitionIx,
+        batches: &Bytes,
+        acks: i16,
+        ticket: Ticket,
+        now: Now,
+        cx: &mut Cx,
+    ) -> Produced {
         let Some(slot) = self.slot(partition) else {
             return self.refuse(partition, ErrorCode::UnknownTopicOrPartition);
         };
         let Some(lead) = self.lead(slot) else {
             return self.refuse(partition, ErrorCode::NotLeaderOrFollower);
         };
-        if acks == -1 {
-            let leader = &self.leaders[lead];
-            let enough = leader.isr.count_ones() >= self.min_isr(self.hot[slot].topic, leader.replicas.len());
-            if !cx.guards.admits(guard::MinIsrBeforeAppend, enough) {
-                return self.refuse(partition, ErrorCode::NotEnoughReplicas);
-            }
+        if acks == -1 && !self.has_min_isr(slot, lead, cx) {
+            return self.refuse(partition, ErrorCode::NotEnoughReplicas);
         }
-        let info = match self.append_local(partition, batches, Origin::Client, now, cx) {
+        let info = match self.append_local(partition, batches, origin, now, cx) {
             Ok(info) => info,
             Err(error) => return self.refuse(partition, error.code()),
         };
@@ -103,11 +128,38 @@ impl Replicas {
         let reached = self.logs[slot].as_ref().is_some_and(|log| log.high_watermark() >= info.next);
         let answer =
             ProducePartAnswer { partition, error: ErrorCode::None, base: info.base, log_start, current_leader: None };
-        if acks != -1 || cx.guards.admits(guard::AcksAllWaits, reached) {
+        let waits =
+            if origin == Origin::Client { guard::AcksAllWaits } else { transactions::MarkerCommittedBeforeAnswered };
+        if acks != -1 || cx.guards.admits(waits, reached) {
             return Produced { answer, waits: false };
         }
         self.waits.push(&mut self.leaders[lead].waits, ticket, info.next);
         Produced { answer, waits: true }
+    }
+
+    /// Appends a coordinator's batch where enough replicas are in sync, as a produce with acks −1 that nobody waits for: the
+    /// coordinator follows the watermark.
+    ///
+    /// # Errors
+    /// [`WriteError`]; the log is unchanged.
+    pub fn append_coordinated(
+        &mut self,
+        partition: PartitionIx,
+        batches: &Bytes,
+        now: Now,
+        cx: &mut Cx,
+    ) -> Result<AppendInfo, WriteError> {
+        let (slot, lead) = self.led(partition)?;
+        if !self.has_min_isr(slot, lead, cx) {
+            return Err(WriteError::NotEnoughReplicas);
+        }
+        self.append_local(partition, batches, Origin::Coordinator, now, cx)
+    }
+
+    fn has_min_isr(&self, slot: usize, lead: usize, cx: &mut Cx) -> bool {
+        let leader = &self.leaders[lead];
+        let enough = leader.isr.count_ones() >= self.min_isr(self.hot[slot].topic, leader.replicas.len());
+        cx.guards.admits(guard::MinIsrBeforeAppend, enough)
     }
 
     /// Appends batches as leader: offsets and the leader epoch are given here. For producers and coordinators.

@@ -28,6 +28,8 @@ pub enum Purpose {
     },
     /// An operator's order of mirrored topics, by the number that the broker keeps it under.
     Order(u32),
+    /// The topic of the transaction coordinator.
+    TransactionTopic,
     /// The mirror room's; the number is its own.
     Mirror(u64),
 }

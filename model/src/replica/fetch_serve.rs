@@ -2,9 +2,10 @@
 //!
 //! Order matters: a position is believed only after the divergence check (R11) and only in the present leader epoch (R03).
 
-use crate::guards::replication as guard;
+use crate::guards::{replication as guard, transactions};
 use crate::ids::{ConnId, LeaderEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::ports::Cx;
+use crate::record::HeaderView;
 use crate::replica::fetch_session::{NoRoom, Parked, SessionSlot};
 use crate::replica::partition::{mutant, Hot, Replicas, Watcher};
 use crate::trace::Trace;
@@ -470,7 +471,15 @@ impl Replicas {
         } else {
             let committed = match session.isolation {
                 Isolation::ReadUncommitted => log.high_watermark(),
-                Isolation::ReadCommitted => log.last_stable(),
+                Isolation::ReadCommitted => {
+                    let (stable, hw) = (log.last_stable(), log.high_watermark());
+                    let held = stable < hw && state.fetch_offset >= stable;
+                    if mutant(cx.guards, transactions::ReadCommittedBelowStable, held) {
+                        hw
+                    } else {
+                        stable
+                    }
+                }
             };
             if mutant(cx.guards, guard::ReadBelowWatermark, committed < log.end() && state.fetch_offset >= committed) {
                 log.end()
@@ -494,7 +503,9 @@ impl Replicas {
         let session = &self.sessions.list[at];
         if session.isolation == Isolation::ReadCommitted && entry.batch_count > 0 {
             let mut aborted = Vec::new();
-            log.aborted_between(state.fetch_offset, upto, &mut aborted);
+            let read = answer.batches.last().and_then(|batch| HeaderView::parse(batch).ok());
+            let read_to = read.map_or(upto, |last| last.next_offset().min(upto));
+            log.aborted_between(state.fetch_offset, read_to, &mut aborted);
             let aborted: Vec<_> =
                 aborted.iter().map(|a| AbortedTransaction { producer: a.producer, first: a.first }).collect();
             entry.aborted = (!aborted.is_empty()).then(|| Box::new(aborted));

@@ -83,8 +83,18 @@ codes! {
     InvalidProducerEpoch = 47,
     /// A batch does not fit the producer's open transaction.
     InvalidTxnState = 48,
+    /// The producer id is not the one of the transactional id.
+    InvalidProducerIdMapping = 49,
+    /// The transaction timeout is longer than the broker allows.
+    InvalidTransactionTimeout = 50,
+    /// The transaction before is not quite over, or another request for it is under way.
+    ConcurrentTransactions = 51,
     /// A newer transaction coordinator exists.
     TransactionCoordinatorFenced = 52,
+    /// Not authorised for the transactional id.
+    TransactionalIdAuthorizationFailed = 53,
+    /// Nothing was done about this one, because of another one's error.
+    OperationNotAttempted = 55,
     /// The log directory failed.
     KafkaStorageError = 56,
     /// The producer id is not known here.
@@ -201,6 +211,7 @@ impl ErrorCode {
                 | Self::UnknownTopicId
                 | Self::InconsistentTopicId
                 | Self::CorruptMessage
+                | Self::ConcurrentTransactions
         )
     }
 }

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 
 pub use crate::wire::mirrors::*;
+pub use crate::wire::transactions::*;
 
 /// A request or response on a connection; the response carries the request's correlation id.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,6 +92,14 @@ bodies! {
     OffsetCommitRequest, OffsetCommitResponse;
     /// API 9.
     OffsetFetchRequest, OffsetFetchResponse;
+    /// API 10.
+    FindCoordinatorRequest, FindCoordinatorResponse;
+    /// API 24.
+    AddPartitionsToTxnRequest, AddPartitionsToTxnResponse;
+    /// API 26.
+    EndTxnRequest, EndTxnResponse;
+    /// API 27.
+    WriteTxnMarkersRequest, WriteTxnMarkersResponse;
     /// API 94 (KIP-1279, provisional).
     CreateClusterMirrorRequest, CreateClusterMirrorResponse;
     /// API 95 (KIP-1279, provisional).
@@ -124,6 +133,8 @@ bodies! {
 /// Append batches.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct ProduceRequest {
+    /// Of a transactional producer.
+    pub transactional_id: Option<Arc<str>>,
     /// 0: no answer. 1: the leader's append. −1: all in-sync replicas.
     pub acks: i16,
     /// How long the leader may wait for replicas.
@@ -645,6 +656,8 @@ pub struct AllocateProducerIdsResponse {
 pub struct InitProducerIdRequest {
     /// None: idempotent only.
     pub transactional_id: Option<Arc<str>>,
+    /// How long a transaction may stay open (`transaction.timeout.ms`); without a transactional id nobody looks at it.
+    pub timeout_ms: u32,
     /// The id it had, to raise its epoch (KIP-360), or −1.
     pub producer: ProducerId,
     /// The epoch it had, or −1.

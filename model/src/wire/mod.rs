@@ -5,3 +5,4 @@ pub mod errors;
 pub mod messages;
 pub mod mirrors;
 pub mod size;
+pub mod transactions;

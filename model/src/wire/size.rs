@@ -16,8 +16,8 @@ use crate::record::varint::unsigned_len;
 use crate::wire::messages::{
     AbortedTransaction, AlterPartitionRequest, AlterPartitionResponse, Body, BrokerRegistrationRequest, ConfigEntry,
     ConfigResource, CreateTopicsRequest, FetchPart, FetchPartAnswer, FetchRequest, FetchResponse,
-    FetchSnapshotResponse, LeaderHint, Message, MetadataResponse, NamedResult, NewTopic, ProduceRequest,
-    ProduceResponse, RaftFetchResponse, TopicMetadata,
+    FetchSnapshotResponse, FoundCoordinator, LeaderHint, Message, MetadataResponse, NamedResult, NewTopic,
+    ProduceRequest, ProduceResponse, RaftFetchResponse, TopicMetadata,
 };
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -25,6 +25,8 @@ use std::sync::Arc;
 
 #[path = "size_mirrors.rs"]
 mod mirrors;
+#[path = "size_transactions.rs"]
+mod transactions;
 
 // ------------------------------------------------------------------------------------------------------- what is assumed
 
@@ -71,12 +73,17 @@ pub fn api(body: &Body) -> Api {
         B::MetadataRequest(_) | B::MetadataResponse(_) => (3, 13),
         B::OffsetCommitRequest(_) | B::OffsetCommitResponse(_) => (8, 9),
         B::OffsetFetchRequest(_) | B::OffsetFetchResponse(_) => (9, 9),
+        B::FindCoordinatorRequest(_) | B::FindCoordinatorResponse(_) => (10, 4),
         B::CreateTopicsRequest(r) => (19, if wants_mirror_id(r) { 8 } else { 7 }),
         B::CreateTopicsResponse(_) => (19, 7),
         B::DeleteTopicsRequest(_) | B::DeleteTopicsResponse(_) => (20, 6),
         B::DeleteRecordsRequest(_) | B::DeleteRecordsResponse(_) => (21, 2),
         B::InitProducerIdRequest(_) | B::InitProducerIdResponse(_) => (22, 4),
         B::OffsetForLeaderEpochRequest(_) | B::OffsetForLeaderEpochResponse(_) => (23, 4),
+        // What producers send; later versions are between brokers.
+        B::AddPartitionsToTxnRequest(_) | B::AddPartitionsToTxnResponse(_) => (24, 3),
+        B::EndTxnRequest(_) | B::EndTxnResponse(_) => (26, 3),
+        B::WriteTxnMarkersRequest(_) | B::WriteTxnMarkersResponse(_) => (27, 1),
         B::CreatePartitionsRequest(_) | B::CreatePartitionsResponse(_) => (37, 3),
         B::ElectLeadersRequest(_) | B::ElectLeadersResponse(_) => (43, 2),
         B::IncrementalAlterConfigsRequest(_) | B::IncrementalAlterConfigsResponse(_) => (44, 1),
@@ -274,7 +281,7 @@ fn body_size(body: &Body) -> usize {
             let topics = by_name(r.parts.len(), I32 + I64 + I32 + NULL + ERROR);
             THROTTLE + array(1) + string(GROUP_LEN) + topics + ERROR + TAGS + TAGS
         }
-        body => mirrors::body_size(body),
+        body => transactions::body_size(body).unwrap_or_else(|| mirrors::body_size(body)),
     }
 }
 
@@ -286,9 +293,9 @@ fn by_name(entries: usize, entry: usize) -> usize {
 // ------------------------------------------------------------------------------------------------------- produce and fetch
 
 fn produce_request(r: &ProduceRequest) -> usize {
-    // Null transactional id, acks, timeout.
+    // Transactional id, acks, timeout.
     let parts = sum(&r.parts, |part| I32 + string(part.batches.len()) + TAGS);
-    NULL + I16 + I32 + topics(r.parts.len(), r.topic_groups, UUID) + parts + TAGS
+    nullable(r.transactional_id.as_deref()) + I16 + I32 + topics(r.parts.len(), r.topic_groups, UUID) + parts + TAGS
 }
 
 fn produce_response(r: &ProduceResponse) -> usize {

@@ -173,7 +173,12 @@ fn group_counts_that_do_not_fit_are_clamped() {
 
 #[test]
 fn producer_ids_have_fixed_sizes() {
-    let request = InitProducerIdRequest { transactional_id: None, producer: ProducerId(1), epoch: ProducerEpoch(1) };
+    let request = InitProducerIdRequest {
+        transactional_id: None,
+        timeout_ms: 60_000,
+        producer: ProducerId(1),
+        epoch: ProducerEpoch(1),
+    };
     assert_eq!(size(request), 24 + 1 + 4 + 8 + 2 + 1);
     assert_eq!(size(InitProducerIdResponse::default()), 9 + 4 + 2 + 8 + 2 + 1);
 }

@@ -7,14 +7,15 @@ use super::liveness::Look;
 use super::report::{At, Report};
 use super::roster::{slot_of, Part, Place, Roster};
 use super::sight::{LogSight, Sight};
+use super::transactions;
 use super::{
     l01_decided, l02_everywhere, l03_registered, l04_leaders, l05_in_sync, l06_watermark, l07_stable, l08_mirrored,
     l09_no_transient_state, l10_desired, l11_retried, l13_consumers, l14_metadata, l16_bad_neighbours, l19_time, lives,
     mirror_events, s01_valid_log, s02_log_matching, s03_leader_completeness, s04_candidate_completeness,
     s05_quorum_superset, s06_no_global_loss, s07_watermarks, s08_repeatable_read, s09_epochs, s10_one_writer,
     s11_no_zombie_ack, s12_membership, s13_metadata, s14_unclean_exclusion, s15_recovery, s16_idempotence,
-    s17_producer_table, s21_log_start, s22_visible_ends, s30_mirror_equality, s38_durable_states, s46_topics,
-    s47_no_loop, s48_source_identity, s49_desired_rules, s50_honest_lag, walk,
+    s17_producer_table, s18_atomicity, s19_stable, s21_log_start, s22_visible_ends, s30_mirror_equality,
+    s38_durable_states, s46_topics, s47_no_loop, s48_source_identity, s49_desired_rules, s50_honest_lag, walk,
 };
 use mirrorlab_model::ids::{LeaderEpoch, Nanos, NodeId, Offset, PartitionIx, TopicIx};
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent};
@@ -56,7 +57,7 @@ impl Core {
     pub fn new(roster: Roster, options: Options) -> Self {
         let report = Report::without(options.muted);
         let clusters = roster.clusters.iter().map(|_| ClusterGhost::default()).collect();
-        Self { roster, ghost: Ghost { clusters }, report, ..Self::default() }
+        Self { roster, ghost: Ghost { clusters, ..Ghost::default() }, report, ..Self::default() }
     }
 
     /// Looks at what the last step traced. Returns what it broke, all of it.
@@ -165,7 +166,8 @@ impl Core {
     fn on_event<S: Sight>(&mut self, sight: &S, event: &TraceEvent) {
         let Some(place) = self.roster.place(event.node) else { return };
         let Self { roster, ghost, report, acked, .. } = self;
-        let Some(c) = ghost.clusters.get_mut(usize::from(place.cluster)) else { return };
+        let Ghost { clusters, said } = ghost;
+        let Some(c) = clusters.get_mut(usize::from(place.cluster)) else { return };
         let slot = if let Part::Broker(slot) = place.part { slot } else { u16::MAX };
         let at = At {
             cluster: place.cluster,
@@ -226,10 +228,25 @@ impl Core {
                     }
                 }
             }
-            Trace::Read { partition, base, next, hash, .. } => {
+            Trace::Read { partition, consumer, base, next, hash } => {
                 cx.at.partition = Some(partition);
                 s08_repeatable_read::read(&mut cx, c.partition(partition), base, next, hash);
+                if cx.roster.read_committed.contains(&consumer) {
+                    let before = c.read_ends.insert((consumer, partition), next);
+                    s19_stable::read(&mut cx, c, said, before, (base, next));
+                }
             }
+            Trace::PositionReset { partition, consumer, to, .. } => {
+                if cx.roster.read_committed.contains(&consumer) {
+                    c.read_ends.insert((consumer, partition), to);
+                }
+            }
+            Trace::TxnBegun { producer, first } => said.begun(producer, first),
+            Trace::TxnEnded { producer, first, outcome, .. } => {
+                said.ended(producer, first, outcome);
+                s18_atomicity::told(&mut cx, said, (producer, first), outcome);
+            }
+            Trace::TxnDecided { producer, epoch, commit, .. } => said.decided(place.cluster, producer, epoch, commit),
             Trace::ToldEnd { partition, client, end } => {
                 cx.at.partition = Some(partition);
                 s22_visible_ends::told(&mut cx, c, client, end);
@@ -480,16 +497,20 @@ impl Core {
         let Self { roster, ghost, report, .. } = self;
         let at = At { cluster, partition: Some(ix), node: None, now: sight.now(), step: sight.step() };
         let mut cx = Cx { sight, roster, report, at, slot: u16::MAX };
-        let g = &mut ghost.clusters[usize::from(cluster)].partitions[ix.0 as usize];
+        let Ghost { clusters, said } = &mut *ghost;
+        let g = &mut clusters[usize::from(cluster)].partitions[ix.0 as usize];
         ghost::seat(g, sight, cluster, None, ix);
         ghost::extend_chain(g, sight, cx.roster, cluster, ix);
         s04_candidate_completeness::candidates(&mut cx, g);
         let leader = slot_of(g.leader);
         walk::leader(&mut cx, g);
+        transactions::extend(&mut cx, &mut clusters[usize::from(cluster)], said);
+        let g = &mut clusters[usize::from(cluster)].partitions[ix.0 as usize];
         s02_log_matching::around(&mut cx, g, leader);
         for at in 0..g.members.len() {
             let slot = g.members[at].slot;
             s07_watermarks::replica(&mut cx, slot);
+            s19_stable::replica(&mut cx, said, slot);
             if slot != leader && twins(&cx, leader, slot) {
                 continue; // what is asked of the leader's tables and bytes is asked of these
             }

@@ -176,6 +176,8 @@ pub struct More {
     pub sequences: Sequences,
     /// What is committed of it in `__mirror_state`.
     pub life: Option<Box<Life>>,
+    /// The transactions of its log.
+    pub txns: Option<Box<super::transactions::Fold>>,
 }
 
 /// One partition.
@@ -318,6 +320,7 @@ impl PartitionGhost {
         more.chain.cut(to);
         more.walked = Offset::ZERO;
         more.sequences.clear();
+        more.txns = None;
         more.cuts.push(Cut { from, to, acked, excuse, at });
         acked
     }
@@ -436,6 +439,8 @@ pub struct ClusterGhost {
     pub states_read: BTreeMap<PartitionIx, (Offset, u32)>,
     /// What was ordered of mirrored topics.
     pub orders: BTreeMap<TopicIx, Orders>,
+    /// Where a reader of committed records ended, by consumer and partition.
+    pub read_ends: BTreeMap<(u32, PartitionIx), Offset>,
 }
 
 impl ClusterGhost {
@@ -470,6 +475,8 @@ impl ClusterGhost {
 pub struct Ghost {
     /// By cluster number.
     pub clusters: Vec<ClusterGhost>,
+    /// What was said of transactions.
+    pub said: super::transactions::Said,
 }
 
 /// Makes sure that the members of a partition are known: from the node's own metadata, else from the controller's.

@@ -1,7 +1,8 @@
 //! What must hold: one property per file, named by its id in the catalogue of invariants, its statement in the file's head.
 //!
 //! Read in this order: [`table`] (all of them), [`sight`] (what a check may see), [`logs`] (how logs compare), [`ghost`] (what
-//! all checks share), [`lives`] (what is committed of mirrored partitions), `core` (which event goes to which check), then the properties; [`excuses`] is the closed
+//! all checks share), [`lives`] (what is committed of mirrored partitions), [`transactions`] (what those of transactions share),
+//! `core` (which event goes to which check), then the properties; [`excuses`] is the closed
 //! list of what explains a loss or a delay.
 
 pub mod core;
@@ -47,6 +48,9 @@ mod s14_unclean_exclusion;
 mod s15_recovery;
 mod s16_idempotence;
 mod s17_producer_table;
+mod s18_atomicity;
+mod s19_stable;
+mod s20_markers;
 mod s21_log_start;
 mod s22_visible_ends;
 mod s30_mirror_equality;
@@ -70,6 +74,7 @@ mod s50_honest_lag;
 pub mod sight;
 pub mod suite;
 pub mod table;
+pub mod transactions;
 mod walk;
 pub mod world_sight;
 

@@ -58,6 +58,8 @@ pub struct Roster {
     pub producers: Vec<(u32, NodeId)>,
     /// Numbers and nodes of consumers.
     pub consumers: Vec<(u32, NodeId)>,
+    /// Numbers of the consumers that read what is committed only.
+    pub read_committed: std::collections::BTreeSet<u32>,
 }
 
 impl Roster {

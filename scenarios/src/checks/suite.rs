@@ -41,9 +41,10 @@ impl Suite {
         let sight = WorldSight { world, setup };
         if clients(setup) != self.clients {
             self.clients = clients(setup);
-            let Roster { places, names, producers, consumers, .. } = roster(setup);
+            let Roster { places, names, producers, consumers, read_committed, .. } = roster(setup);
             let own = &mut self.core.roster;
             (own.places, own.names, own.producers, own.consumers) = (places, names, producers, consumers);
+            own.read_committed = read_committed;
         }
         if stops != self.stops {
             // What a process traced with its last breath comes before its end.
@@ -140,5 +141,6 @@ fn roster(setup: &Setup) -> Roster {
         .collect();
     roster.producers = setup.producers.iter().map(|c| (c.number, c.node)).collect();
     roster.consumers = setup.consumers.iter().map(|c| (c.number, c.node)).collect();
+    roster.read_committed = setup.consumers.iter().filter(|c| c.read_committed).map(|c| c.number).collect();
     roster
 }

@@ -30,6 +30,9 @@ pub enum Kind {
     Mirrored,
     BumpRequested,
     ReadOnlyRefused,
+    PositionReset,
+    TxnEnded,
+    TxnDecided,
     /// A process ended by itself.
     Exited,
 }
@@ -118,6 +121,12 @@ checks! {
         [Acked], [Event Quiet], "SequenceChecked off; a write that is swallowed";
     "S17" "producer table" "The producer table is the fold of the log after every restart and cut.", "catalogue S17",
         [LogRecovered Truncated], [Election Quiet], "PidResetAppliedOnLoad, PidResetAppliedOnAppend off; a snapshot that outlives a cut";
+    "S18" "transaction atomicity" "All partitions of a transaction end with the decision that its producer was told; records stay in their transaction.", "catalogue S18; KIP-98",
+        [Read TxnEnded], [Event Quiet], "MarkersAfterDecision off; a marker exchanged in one partition";
+    "S19" "stable offset" "The last stable offset is the first open transaction's; a read-committed reader gets exactly what is committed below it.", "catalogue S19; KIP-98",
+        [Read PositionReset], [Event Quiet], "ReadCommittedBelowStable, AbortedSkipped off";
+    "S20" "markers" "One marker follows the batches of a transaction, caused by a decision on it, and no batch of it follows.", "catalogue S20; KIP-98, KIP-890",
+        [Read TxnDecided], [Event Quiet], "EndAfterRecords, OwnAbortFencesProducer, InitEndsOpenTransaction off";
     "S21" "log start" "A log start never falls and stays within what is committed.", "catalogue S21; KAFKA-14190 family",
         [LogStartMoved], [Event], "a log start above the watermark";
     "S22" "visible ends" "The end that a client is told never falls.", "catalogue S22; KIP-207",
@@ -164,7 +173,7 @@ checks! {
     "L4" "leaders" "Every partition with an eligible replica has a live leader that knows it.", "catalogue L4", [], [Liveness], "an election that is forgotten";
     "L5" "in sync" "The ISR is all live replicas, and no change of it stays pending.", "catalogue L5", [], [Liveness], "IsrAnswerClearsFlight off";
     "L6" "watermark" "The watermark reaches the log end.", "catalogue L6", [], [Liveness], "a watermark that is not looked at after an ISR change";
-    "L7" "stable" "Without an open transaction the last stable offset reaches the watermark.", "catalogue L7", [], [Liveness], "a stop without abort markers";
+    "L7" "stable" "With no open transaction at a client, the last stable offset reaches the watermark.", "catalogue L7", [], [Liveness], "ProduceAfterAdd, TransactionsTimeOut, PreparedTakenUp, MarkersRetried off; a stop without abort markers";
     "L8" "mirrored" "With the source idle the mirror has everything.", "catalogue L8", [], [Liveness], "UnknownLeaderEpochBacksOff, FetcherFollowsSourceLeader, MissedPartitionIsRetried off";
     "L9" "no transient state" "No mirrored partition stays in a state that awaits something.", "catalogue L9; decision 12", [], [Liveness], "EveryBumpRemembered off; a wait without an end";
     "L10" "desired" "The actual state reaches the desired one, the last stop included, whatever it was answered.", "catalogue L10; D-1; decision 1", [], [Liveness], "OrderNeedsExactState on; DeletionNeedsProof off";

@@ -4,6 +4,7 @@ mod fake;
 mod live;
 mod lives;
 mod mirrors;
+mod transactions;
 
 use super::ghost::Stop;
 use super::logs;

@@ -179,6 +179,16 @@ fn mistakes_are_told_apart() {
         ("[[timeline]]\nat = \"1 s\"\ndo = \"clock-jump\"\nnode = \"east/broker-1\"\nby = \"1 s\"\npermanent = true\n", "conflict"),
         ("[[timeline]]\nwhen = \"mirror(orders) == MIRRORNG\"\ndo = \"heal\"\n", "unknown-state"),
         ("[[timeline]]\nat = \"0 s\"\nevery = \"1 ms\"\ndo = \"heal\"\n", "too-many"),
+        ("[producers.p]\non = \"east\"\nrate = \"1/s\"\ntopic = \"orders\"\ntransactions = {}\n", "missing-key"),
+        ("[producers.p]\non = \"east\"\nrate = \"1/s\"\ntopic = \"orders\"\ntransactions = { duration = \"0 s\" }\n", "zero"),
+        (
+            "[producers.p]\non = \"east\"\nrate = \"1/s\"\ntopic = \"orders\"\ncount = 2\ntransactions = { records = 5, id = \"x\" }\n",
+            "conflict",
+        ),
+        (
+            "[producers.p]\non = \"east\"\nrate = \"1/s\"\ntopic = \"orders\"\nidempotent = false\ntransactions = { records = 5 }\n",
+            "conflict",
+        ),
         ("[chaos]\ncrash = { wieght = 1 }\n", "unknown-key"),
         ("[chaos]\nevery = \"0 s\"\ncrash = {}\n", "zero"),
         ("[phases]\nsafety = \"3652 d\"\nconverge = \"1 d\"\n", "out-of-range"),

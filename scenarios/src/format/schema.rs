@@ -16,7 +16,7 @@ const REQUIRED: &[(&str, &[&str])] = &[
     ("Topic", &[]),
     ("Mirror", &["on", "source", "topics"]),
     ("Producer", &[]),
-    ("Transactions", &["records"]),
+    ("Transactions", &[]),
     ("Consumer", &[]),
     ("Phases", &[]),
     ("Expect", &[]),

@@ -226,11 +226,19 @@ pub enum Acks {
 }
 
 /// Transactions of a producer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Transactions {
-    /// Records in each.
-    pub records: u32,
+    /// Its transactional id. Default: its name. Of two producers with the same one, the later fences the earlier.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Records in each; the last may have fewer. Default, with `duration`: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records: Option<u32>,
+    /// Each ends after so long, with however many records. Default, with `records`: when they are full, or nothing more
+    /// comes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Time>,
     /// Chance that it is aborted. Default 0.
     pub abort: Chance,
     /// Its time-out at the coordinator. Default 60 s.

@@ -108,7 +108,7 @@ impl Build<'_> {
         let keys = t.count(cx, "keys", 0..=1_000_000_000).map_or(0, |n| n.value);
         let count = t.count32(cx, "count", 1..=10_000).unwrap_or(1);
         let (start, stop) = self.life(t);
-        let transactions = self.transactions(t);
+        let transactions = self.transactions(t, count);
         self.check_idempotence(t, acks, idempotent, in_flight, transactions.is_some());
         let site = self.client_site(name, t, on.as_deref());
         Some(Producer {
@@ -167,18 +167,25 @@ impl Build<'_> {
         }
     }
 
-    fn transactions(&mut self, t: &mut Table<'_, '_>) -> Option<Transactions> {
+    fn transactions(&mut self, t: &mut Table<'_, '_>, count: u32) -> Option<Transactions> {
         let what = format!("`transactions` of {}", t.what);
         let mut inner = t.table(&mut self.cx, "transactions", what)?;
         let cx = &mut self.cx;
-        if !inner.has("records") {
+        if !inner.has("records") && !inner.has("duration") {
             inner.missing(cx, "records", "10");
         }
-        let records = inner.count32(cx, "records", 1..=1_000_000).unwrap_or(1);
+        let records = inner.count32(cx, "records", 1..=1_000_000);
+        let duration = inner.duration(cx, "duration");
+        let id = inner.text(cx, "id");
+        if let Some(at) = id.as_ref().filter(|_| count > 1) {
+            let message = format!("{count} producers with one transactional id, in {}", inner.what);
+            let help = "they would fence each other: remove `id` (each takes its own name), or write them one by one";
+            cx.error(&at.span, "conflict", message, help.to_owned());
+        }
         let abort = inner.chance(cx, "abort").unwrap_or_default();
         let timeout = inner.duration(cx, "timeout").unwrap_or(Time::secs(60));
         inner.finish(cx);
-        Some(Transactions { records, abort, timeout })
+        Some(Transactions { id: id.map(|at| at.value), records, duration, abort, timeout })
     }
 
     /// `start` and `stop`, in that order.

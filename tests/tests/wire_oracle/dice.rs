@@ -212,7 +212,7 @@ impl Dice {
 }
 
 /// How many kinds of stock messages there are.
-pub const STOCK: u64 = 40;
+pub const STOCK: u64 = 48;
 /// How many kinds [`message`] knows.
 pub const KINDS: u64 = STOCK + MIRRORS;
 
@@ -223,6 +223,7 @@ pub fn message(kind: u64, d: &mut Dice) -> Message {
         0 => {
             let parts = d.list(|d| ProducePart { partition: d.partition(), batches: d.blob() });
             ProduceRequest {
+                transactional_id: d.maybe_text(),
                 acks: d.small() as i16,
                 timeout_ms: d.below(1 << 31) as u32,
                 topic_groups: d.groups(parts.len()),
@@ -311,6 +312,7 @@ pub fn message(kind: u64, d: &mut Dice) -> Message {
         .into(),
         16 => InitProducerIdRequest {
             transactional_id: d.maybe_text(),
+            timeout_ms: d.below(1 << 31) as u32,
             producer: ProducerId(d.i64()),
             epoch: ProducerEpoch(d.small() as i16),
         }
@@ -389,7 +391,59 @@ pub fn message(kind: u64, d: &mut Dice) -> Message {
         38 => OffsetFetchRequest { group: d.text(), parts: d.list(Dice::partition) }.into(),
         39 => OffsetFetchResponse { error: d.error(), parts: d.list(|d| (d.partition(), Offset(d.i64()), d.epoch())) }
             .into(),
+        40..STOCK => transaction_body(kind, d),
         _ => mirror_body(kind - STOCK, d),
     };
     Message { correlation: d.below(1 << 31) as u32, body }
+}
+
+fn transaction_body(kind: u64, d: &mut Dice) -> Body {
+    match kind {
+        40 => {
+            let kind = if d.coin() { CoordinatorKind::Group } else { CoordinatorKind::Transaction };
+            FindCoordinatorRequest { kind, keys: d.list(Dice::text) }.into()
+        }
+        41 => FindCoordinatorResponse {
+            coordinators: d.list(|d| FoundCoordinator {
+                key: d.text(),
+                error: d.error(),
+                broker: d.broker(),
+                node: d.coin().then(|| d.node()),
+            }),
+        }
+        .into(),
+        42 => AddPartitionsToTxnRequest {
+            transactional_id: d.text(),
+            producer: ProducerId(d.i64()),
+            epoch: ProducerEpoch(d.small() as i16),
+            parts: d.list(Dice::partition),
+        }
+        .into(),
+        43 => AddPartitionsToTxnResponse { parts: d.list(|d| (d.partition(), d.error())) }.into(),
+        44 => EndTxnRequest {
+            transactional_id: d.text(),
+            producer: ProducerId(d.i64()),
+            epoch: ProducerEpoch(d.small() as i16),
+            commit: d.coin(),
+        }
+        .into(),
+        45 => EndTxnResponse { error: d.error() }.into(),
+        46 => WriteTxnMarkersRequest {
+            markers: d.list(|d| TxnMarker {
+                producer: ProducerId(d.i64()),
+                epoch: ProducerEpoch(d.small() as i16),
+                commit: d.coin(),
+                coordinator_epoch: d.small(),
+                parts: d.list(Dice::partition),
+            }),
+        }
+        .into(),
+        _ => WriteTxnMarkersResponse {
+            markers: d.list(|d| TxnMarkerAnswer {
+                producer: ProducerId(d.i64()),
+                parts: d.list(|d| (d.partition(), d.error())),
+            }),
+        }
+        .into(),
+    }
 }

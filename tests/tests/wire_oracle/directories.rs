@@ -105,6 +105,12 @@ fn number_all(body: &mut Body, number: &mut impl FnMut(&mut PartitionIx)) {
         Body::OffsetCommitResponse(r) => r.parts.iter_mut().for_each(|p| number(&mut p.0)),
         Body::OffsetFetchRequest(r) => r.parts.iter_mut().for_each(number),
         Body::OffsetFetchResponse(r) => r.parts.iter_mut().for_each(|p| number(&mut p.0)),
+        Body::AddPartitionsToTxnRequest(r) => r.parts.iter_mut().for_each(number),
+        Body::AddPartitionsToTxnResponse(r) => r.parts.iter_mut().for_each(|p| number(&mut p.0)),
+        Body::WriteTxnMarkersRequest(r) => r.markers.iter_mut().flat_map(|m| &mut m.parts).for_each(number),
+        Body::WriteTxnMarkersResponse(r) => {
+            r.markers.iter_mut().flat_map(|m| &mut m.parts).for_each(|p| number(&mut p.0));
+        }
         Body::ReadMirrorOffsetsRequest(r) => r.parts.iter_mut().for_each(number),
         Body::ReadMirrorOffsetsResponse(r) => r.parts.iter_mut().for_each(|p| number(&mut p.0)),
         Body::ReadMirrorStatesRequest(r) => r.parts.iter_mut().for_each(number),

@@ -180,7 +180,12 @@ impl Oracle<'_> {
         let part = |number, part: &m::ProducePart| k!(P { index: number, records: Some(part.batches.clone()) });
         let topics =
             self.by_topic(&r.parts, |p| p.partition, |g| k!(T { topic_id: g.id(), partition_data: g.each(part) }));
-        k!(k::ProduceRequest { acks: r.acks, timeout_ms: r.timeout_ms as i32, topic_data: topics })
+        k!(k::ProduceRequest {
+            transactional_id: opt(r.transactional_id.as_deref()).map(k::TransactionalId),
+            acks: r.acks,
+            timeout_ms: r.timeout_ms as i32,
+            topic_data: topics
+        })
     }
 
     fn produced(&self, r: &m::ProduceResponse) -> k::ProduceResponse {

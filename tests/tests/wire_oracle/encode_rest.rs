@@ -2,6 +2,7 @@
 
 use super::*;
 use mirrorlab_model::wire::codec::{TIMEOUT_MS, UNSAID_GROUP};
+use mirrorlab_model::wire::errors::ErrorCode;
 use mirrorlab_model::wire::messages::ConfigResource;
 use mirrorlab_model::wire::size::{FEATURES, LISTENER};
 
@@ -215,7 +216,7 @@ impl Oracle<'_> {
             }
             Body::InitProducerIdRequest(r) => self.request(k!(k::InitProducerIdRequest {
                 transactional_id: opt(r.transactional_id.as_deref()).map(k::TransactionalId),
-                transaction_timeout_ms: TIMEOUT_MS,
+                transaction_timeout_ms: r.timeout_ms as i32,
                 producer_id: k::ProducerId(r.producer.0),
                 producer_epoch: r.epoch.0,
             })),
@@ -224,6 +225,97 @@ impl Oracle<'_> {
                 producer_id: k::ProducerId(r.producer.0),
                 producer_epoch: r.epoch.0,
             })),
+            Body::FindCoordinatorRequest(r) => self.request(k!(k::FindCoordinatorRequest {
+                key_type: r.kind as i8,
+                coordinator_keys: all(&r.keys, |key| copy(key)),
+            })),
+            Body::FindCoordinatorResponse(r) => {
+                use k::find_coordinator_response::Coordinator as C;
+                let found = |f: &m::FoundCoordinator| {
+                    k!(C {
+                        key: copy(&f.key),
+                        node_id: broker(f.broker),
+                        host: f.node.map_or_else(StrBytes::default, address),
+                        port: f.node.map_or(-1, |_| PORT.into()),
+                        error_code: f.error as i16,
+                        error_message: None,
+                    })
+                };
+                self.response(k!(k::FindCoordinatorResponse { coordinators: all(&r.coordinators, found) }))
+            }
+            Body::AddPartitionsToTxnRequest(r) => {
+                use k::add_partitions_to_txn_request::AddPartitionsToTxnTopic as T;
+                let topics = self.by_topic(
+                    &r.parts,
+                    |p| *p,
+                    |g| k!(T { name: g.name(), partitions: g.each(|number, _| number) }),
+                );
+                self.request(k!(k::AddPartitionsToTxnRequest {
+                    v3_and_below_transactional_id: k::TransactionalId(copy(&r.transactional_id)),
+                    v3_and_below_producer_id: k::ProducerId(r.producer.0),
+                    v3_and_below_producer_epoch: r.epoch.0,
+                    v3_and_below_topics: topics,
+                }))
+            }
+            Body::AddPartitionsToTxnResponse(r) => {
+                use k::add_partitions_to_txn_response::{
+                    AddPartitionsToTxnPartitionResult as P, AddPartitionsToTxnTopicResult as T,
+                };
+                let topics = self.by_topic(
+                    &r.parts,
+                    |p| p.0,
+                    |g| {
+                        let part = |number, p: &(PartitionIx, ErrorCode)| {
+                            k!(P { partition_index: number, partition_error_code: p.1 as i16 })
+                        };
+                        k!(T { name: g.name(), results_by_partition: g.each(part) })
+                    },
+                );
+                self.response(k!(k::AddPartitionsToTxnResponse { results_by_topic_v3_and_below: topics }))
+            }
+            Body::EndTxnRequest(r) => self.request(k!(k::EndTxnRequest {
+                transactional_id: k::TransactionalId(copy(&r.transactional_id)),
+                producer_id: k::ProducerId(r.producer.0),
+                producer_epoch: r.epoch.0,
+                committed: r.commit,
+            })),
+            Body::EndTxnResponse(r) => self.response(k!(k::EndTxnResponse { error_code: r.error as i16 })),
+            Body::WriteTxnMarkersRequest(r) => {
+                use k::write_txn_markers_request::{WritableTxnMarker as M, WritableTxnMarkerTopic as T};
+                let marker = |marker: &m::TxnMarker| {
+                    k!(M {
+                        producer_id: k::ProducerId(marker.producer.0),
+                        producer_epoch: marker.epoch.0,
+                        transaction_result: marker.commit,
+                        topics: self.by_topic(
+                            &marker.parts,
+                            |p| *p,
+                            |g| k!(T { name: g.name(), partition_indexes: g.each(|number, _| number) }),
+                        ),
+                        coordinator_epoch: marker.coordinator_epoch,
+                    })
+                };
+                self.request(k!(k::WriteTxnMarkersRequest { markers: all(&r.markers, marker) }))
+            }
+            Body::WriteTxnMarkersResponse(r) => {
+                use k::write_txn_markers_response::{
+                    WritableTxnMarkerPartitionResult as P, WritableTxnMarkerResult as M,
+                    WritableTxnMarkerTopicResult as T,
+                };
+                let part =
+                    |number, p: &(PartitionIx, ErrorCode)| k!(P { partition_index: number, error_code: p.1 as i16 });
+                let marker = |marker: &m::TxnMarkerAnswer| {
+                    k!(M {
+                        producer_id: k::ProducerId(marker.producer.0),
+                        topics: self.by_topic(
+                            &marker.parts,
+                            |p| p.0,
+                            |g| k!(T { name: g.name(), partitions: g.each(part) }),
+                        ),
+                    })
+                };
+                self.response(k!(k::WriteTxnMarkersResponse { markers: all(&r.markers, marker) }))
+            }
             Body::BrokerRegistrationRequest(r) => {
                 use k::broker_registration_request::{Feature, Listener};
                 let listener = k!(Listener { name: copy(LISTENER), host: address(r.node), port: PORT });

@@ -6,6 +6,7 @@ mod durability;
 mod property;
 mod read;
 mod start;
+mod transactions;
 mod truncate;
 
 use super::*;

@@ -3,7 +3,6 @@
 
 use crate::wire::codec::coder::{Coder, Done, Wire, Wrong};
 use crate::wire::codec::directory::PORT;
-use crate::wire::codec::offsets::TIMEOUT_MS;
 use crate::wire::codec::tags::{self, Tag};
 use crate::wire::codec::topics::By;
 use crate::wire::messages::{
@@ -155,7 +154,7 @@ impl Wire for AllocateProducerIdsResponse {
 impl Wire for InitProducerIdRequest {
     fn pass(&mut self, c: &mut Coder<'_>) -> Done {
         c.nullable("TransactionalId", &mut self.transactional_id)?;
-        c.always_i32("TransactionTimeoutMs", TIMEOUT_MS)?;
+        c.u32("TransactionTimeoutMs", &mut self.timeout_ms)?;
         c.i64("ProducerId", &mut self.producer.0)?;
         c.i16("ProducerEpoch", &mut self.epoch.0)?;
         c.end()

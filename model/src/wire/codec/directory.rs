@@ -104,6 +104,17 @@ impl Coder<'_> {
         Ok(())
     }
 
+    /// `Host` of a node that may be none: empty then.
+    pub(super) fn maybe_host(&mut self, node: &mut Option<NodeId>) -> Done {
+        let mut name: Arc<str> = node.map_or_else(Arc::default, |node| host(node).into());
+        self.text("Host", &mut name)?;
+        *node = match &*name {
+            "" => None,
+            name => Some(node_of(name).ok_or_else(|| self.wrong("Host", Wrong::Form))?),
+        };
+        Ok(())
+    }
+
     /// The partition forgotten by a slot. The session's owner knows which partition the slot had; the message does not say.
     pub(super) fn forgotten(&mut self, slot: &mut u32) -> Done {
         let mut topic = SLOT_TOPIC;

@@ -40,11 +40,15 @@ table! {
     3 => MetadataRequest, MetadataResponse;
     8 => OffsetCommitRequest, OffsetCommitResponse;
     9 => OffsetFetchRequest, OffsetFetchResponse;
+    10 => FindCoordinatorRequest, FindCoordinatorResponse;
     19 => CreateTopicsRequest, CreateTopicsResponse;
     20 => DeleteTopicsRequest, DeleteTopicsResponse;
     21 => DeleteRecordsRequest, DeleteRecordsResponse;
     22 => InitProducerIdRequest, InitProducerIdResponse;
     23 => OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse;
+    24 => AddPartitionsToTxnRequest, AddPartitionsToTxnResponse;
+    26 => EndTxnRequest, EndTxnResponse;
+    27 => WriteTxnMarkersRequest, WriteTxnMarkersResponse;
     37 => CreatePartitionsRequest, CreatePartitionsResponse;
     43 => ElectLeadersRequest, ElectLeadersResponse;
     44 => IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse;

@@ -33,6 +33,7 @@ mod raft;
 mod records;
 pub mod tags;
 mod topics;
+mod transactions;
 
 pub use coder::{Coder, DecodeError, Done, Wire, Wrong};
 pub use directory::{host, stand_in, Directory, Nowhere, Place, PORT};

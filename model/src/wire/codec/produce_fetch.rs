@@ -134,7 +134,7 @@ pub(super) fn diverging(c: &mut Coder<'_>, diverging: &mut Option<EpochEnd>) -> 
 
 impl Wire for ProduceRequest {
     fn pass(&mut self, c: &mut Coder<'_>) -> Done {
-        c.always_text("TransactionalId", None)?;
+        c.nullable("TransactionalId", &mut self.transactional_id)?;
         c.i16("Acks", &mut self.acks)?;
         c.u32("TimeoutMs", &mut self.timeout_ms)?;
         let found = c.topics(

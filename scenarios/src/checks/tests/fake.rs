@@ -50,6 +50,8 @@ pub struct FakeReplica {
     pub isr: u32,
     pub proposed: u32,
     pub in_flight: bool,
+    /// The last stable offset; the watermark, if nothing is said.
+    pub stable: Option<Offset>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +69,8 @@ impl LogSight for FakeLog<'_> {
         self.0.hw
     }
     fn last_stable(self) -> Offset {
-        self.0.producers.first_unstable().map_or(self.0.hw, |first| first.min(self.0.hw))
+        let open = || self.0.producers.first_unstable().map_or(self.0.hw, |first| first.min(self.0.hw));
+        self.0.stable.unwrap_or_else(open)
     }
     fn recovery_point(self) -> Offset {
         self.0.hw

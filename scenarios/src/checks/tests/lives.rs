@@ -352,7 +352,10 @@ fn s38_sees_a_coordinator_that_serves_something_else() {
         lived.play.at(node(1, 1), Trace::MirrorStatesLoaded { partition: HOME, end })
     };
     let serve = |state, state_epoch, position| {
-        vec![(key(1), StateRecord { state, state_epoch, position, leader_epoch: LeaderEpoch(OURS), ..StateRecord::default() })]
+        vec![(
+            key(1),
+            StateRecord { state, state_epoch, position, leader_epoch: LeaderEpoch(OURS), ..StateRecord::default() },
+        )]
     };
     assert_eq!(load(serve(M::Mirroring, 2, None)), NOTHING);
     assert_eq!(load(serve(M::LogAlignment, 1, None)), ["S38"]);
@@ -549,7 +552,8 @@ fn l7_waits_for_markers_and_excuses_what_the_source_owes() {
     let mut lived = Lived::stopped();
     assert_eq!(lived.play.left(), NOTHING);
     let mut open = mirrorlab_model::log::ProducerStates::default();
-    let meta = BatchMeta { base_offset: Offset(6), producer: ProducerId(8), transactional: true, ..BatchMeta::default() };
+    let meta =
+        BatchMeta { base_offset: Offset(6), producer: ProducerId(8), transactional: true, ..BatchMeta::default() };
     let mut bytes = BatchBuilder::new(BatchMeta { producer_epoch: ProducerEpoch(0), base_sequence: 0, ..meta });
     bytes.push(0, None, Some(b"?"));
     open.apply(&BatchView::parse(&bytes.finish()).expect("a batch"), || true);
