@@ -89,7 +89,7 @@ pub(super) fn on_event<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, trace: &
             g.mirrored = true;
             g.more().mirror = to;
             s42_isolation::acts(cx, Some(mirror), to.name());
-            if knows {
+            if knows && !g.more().states_lost {
                 s38_durable_states::acts(cx, g, Some(to));
                 s37_state_machine::acts(cx, g, true);
                 state_changed(cx, ghost, from, to);
@@ -102,7 +102,7 @@ pub(super) fn on_event<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, trace: &
 /// A mirror leader begins to copy. `knows`: states are committed in a topic of this cluster.
 fn fetcher_added<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, knows: bool) {
     s42_isolation::acts(cx, None, "a fetcher");
-    if knows {
+    if knows && !g.more().states_lost {
         s38_durable_states::acts(cx, g, Some(MirrorState::Mirroring));
         s37_state_machine::acts(cx, g, false);
         let epoch = cx.replica(cx.slot).map_or(LeaderEpoch::NONE, |r| r.leader_epoch);
