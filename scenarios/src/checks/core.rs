@@ -355,6 +355,7 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
             cx.at.partition = Some(partition);
             s38_durable_states::loaded(cx, c, end);
         }
+        Trace::MirrorGrew { topic, .. } => s49_desired_rules::grew(cx, topic),
         Trace::BumpRequested { partition, .. } => {
             cx.at.partition = Some(partition);
             s49_desired_rules::bumped(cx, c);
