@@ -60,6 +60,8 @@ pub struct Life {
     pub copied: bool,
     /// Times that it left STOPPED (or nothing), and PAUSED for MIRRORING.
     pub departures: (u32, u32),
+    /// Times that it went on after it had failed for good.
+    pub recoveries: usize,
     /// What was known when it began to align; `None`: nothing was.
     pub aligning: Option<Aligning>,
     /// The mirror leader's log was cut to here, and nothing was copied since.
@@ -90,6 +92,7 @@ impl Life {
             position_before: false,
             copied: false,
             departures: (0, 0),
+            recoveries: 0,
             aligning: None,
             cut: None,
             open: Vec::new(),
@@ -235,6 +238,12 @@ fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, 
                 s39_position::state_committed(cx, life, record.state);
             }
             let (before, now) = (life.last().state, record.state);
+            let ended = now == MirrorState::Failed && record.attempt < 0;
+            let goes_on = before == MirrorState::Failed && life.attempt < 0 && !ended && now != MirrorState::Stopping;
+            life.recoveries += usize::from(goes_on);
+            if goes_on && !silent {
+                s37_state_machine::recovered(cx, life);
+            }
             let rests = matches!(before, MirrorState::Stopped | MirrorState::Unknown);
             life.departures.0 += u32::from(rests && now == MirrorState::LogAlignment);
             life.departures.1 += u32::from(before == MirrorState::Paused && now == MirrorState::Mirroring);

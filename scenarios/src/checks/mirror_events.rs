@@ -108,6 +108,7 @@ fn fetcher_added<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, knows: bo
         s37_state_machine::acts(cx, g, false);
         let epoch = cx.replica(cx.slot).map_or(LeaderEpoch::NONE, |r| r.leader_epoch);
         s49_desired_rules::acts(cx, g.life(), epoch, "a fetcher took it up");
+        s49_desired_rules::fetches(cx);
     }
 }
 

@@ -48,6 +48,15 @@ pub(super) fn acts<S: Sight>(cx: &mut Cx<'_, S>, life: Option<&Life>, epoch: Lea
     }
 }
 
+/// A mirror leader begins to copy: as far as it knows, that is what is wanted (decision 33).
+pub(super) fn fetches<S: Sight>(cx: &mut Cx<'_, S>) {
+    let image = cx.at.node.and_then(|node| cx.sight.broker_image(node));
+    let desired = image.and_then(|image| image.mirror_of(image.partition(cx.partition())?.topic)).map(|m| m.1);
+    if let Some(desired) = desired.filter(|d| matches!(d, DesiredState::Paused | DesiredState::Stopped)) {
+        cx.broken("S49", format_args!("no fetcher where {desired:?} is wanted"), "one took it up");
+    }
+}
+
 /// Whether the broker knows of an order that this partition be STOPPED.
 fn is_wanted_stopped<S: Sight>(cx: &Cx<'_, S>) -> bool {
     let image = cx.at.node.and_then(|node| cx.sight.broker_image(node));
