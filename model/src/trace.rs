@@ -175,6 +175,8 @@ pub enum Trace {
     },
     /// The mirror leader asked the controller for an epoch above `min`.
     BumpRequested { partition: PartitionIx, min: LeaderEpoch },
+    /// A mirror's coordinator asked for more partitions of a topic: so many as the source has.
+    MirrorGrew { topic: TopicIx, partitions: u32 },
     /// Records that the source's retention removed before they were mirrored: `from..to` (decision 40).
     MirrorGap { partition: PartitionIx, from: Offset, to: Offset },
     /// What this mirror leader would tell an operator: lag in records, −1 for unknown.

@@ -77,6 +77,8 @@ pub struct Wish {
     topics: Option<Patterns>,
     /// What is wanted; UNKNOWN: that the mirror be no more.
     pub desired: DesiredState,
+    /// Nothing else is wanted than before: what failed is to go on.
+    pub recovers: bool,
 }
 
 impl Wish {
@@ -99,9 +101,13 @@ impl Wish {
             Command::Mirror(MirrorOrder::Pause(mirror, topics)) => (mirror, which(topics), DesiredState::Paused),
             Command::Mirror(MirrorOrder::Resume(mirror, topics)) => (mirror, which(topics), DesiredState::Mirroring),
             Command::Mirror(MirrorOrder::Delete(mirror)) => (mirror, None, DesiredState::Unknown),
+            Command::Mirror(MirrorOrder::Recover { mirror, which: topics, .. }) => {
+                (mirror, which(topics), DesiredState::Unknown)
+            }
             _ => return None,
         };
-        Some(Self { cluster, mirror: mirror.clone(), topics, desired })
+        let recovers = matches!(command, Command::Mirror(MirrorOrder::Recover { .. }));
+        Some(Self { cluster, mirror: mirror.clone(), topics, desired, recovers })
     }
 }
 
@@ -114,9 +120,22 @@ impl Setup {
     /// What an operator wanted last of a topic of a mirror.
     #[must_use]
     pub fn wanted(&self, cluster: u8, mirror: &str, topic: &str) -> Option<DesiredState> {
-        let of = |w: &&Wish| w.cluster == cluster && &*w.mirror == mirror;
-        let about = |w: &&Wish| w.topics.as_ref().is_none_or(|topics| topics.matches(topic));
-        self.wishes.iter().rev().filter(of).find(about).map(|w| w.desired)
+        self.about(cluster, mirror, topic).rfind(|w| !w.recovers).map(|w| w.desired)
+    }
+    /// How often an operator said that what failed of a topic is to go on.
+    #[must_use]
+    pub fn recoveries(&self, cluster: u8, mirror: &str, topic: &str) -> usize {
+        self.about(cluster, mirror, topic).filter(|w| w.recovers).count()
+    }
+    fn about<'a>(
+        &'a self,
+        cluster: u8,
+        mirror: &'a str,
+        topic: &'a str,
+    ) -> impl DoubleEndedIterator<Item = &'a Wish> {
+        let of = move |w: &&Wish| w.cluster == cluster && &*w.mirror == mirror;
+        let about = move |w: &&Wish| w.topics.as_ref().is_none_or(|topics| topics.matches(topic));
+        self.wishes.iter().filter(of).filter(about)
     }
     /// The node of a broker.
     #[must_use]

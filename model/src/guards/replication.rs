@@ -39,4 +39,5 @@ registry! { base 64;
     guard ShutdownMovesLeaders: "A broker stops only after the controller moved its leaderships away.", "KIP-631", ["L4", "S11"];
     guard DeposedLeaderRefuses: "A broker that learnt of a new leader answers waiting producers with an error.", "KIP-101 model", ["S11", "S16"];
     guard BarrierNeedsPosition: "The replica barrier counts a follower only with a position from a fetch in the present leader epoch.", "decision 31, K12", ["S36", "S35"];
+    guard CutFailsWaits: "When a leader's log is cut, producers that wait for what stood there are answered with an error.", "acks=all, spec 3.7", ["S16", "S11"];
 }

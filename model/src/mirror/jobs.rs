@@ -12,6 +12,7 @@ use crate::mirror::sync::Source;
 use crate::ports::Cx;
 use crate::replica::channel::Purpose;
 use crate::states::DesiredState;
+use crate::trace::Trace;
 use crate::wire::messages::{
     Body, CreatePartitionsRequest, MetadataResponse, StartMirrorTopicsRequest, StopMirrorTopicsRequest,
 };
@@ -150,6 +151,7 @@ impl MirrorManager {
             let here = task.image.topic(topic).filter(|t| t.id == *id && copied).map(|t| t.partitions.len());
             let there = source.cluster.partition_count(*id);
             if here.is_some_and(|here| here < there) {
+                cx.trace(Trace::MirrorGrew { topic, partitions: there as u32 });
                 grown.push((name.clone(), there as u32));
             }
         }

@@ -383,8 +383,12 @@ impl MirrorManager {
         let topic = image.partition(partition).map(|p| p.topic);
         let gate = match topic.and_then(|t| image.mirror_of(t)) {
             None => Gate::Open,
-            Some((_, DesiredState::Stopped)) => match self.part(partition).and_then(|part| part.record.as_ref()) {
-                Some(record) if record.state == MirrorState::Stopped => Gate::Open,
+            Some((_, DesiredState::Stopped)) => match self.part(partition).filter(|part| part.record.is_some()) {
+                // On its way out of STOPPED: nobody knows here whether that is committed yet.
+                Some(part) if part.state == MirrorState::Stopped && part.change.is_some() => {
+                    Gate::Retry(ErrorCode::CoordinatorLoadInProgress)
+                }
+                Some(part) if part.state == MirrorState::Stopped => Gate::Open,
                 Some(_) => Gate::ReadOnly,
                 None if cx.guards.quirk(quirk::ResignationForgetsStates) => Gate::ReadOnly,
                 None => Gate::Retry(ErrorCode::CoordinatorLoadInProgress),

@@ -4,7 +4,7 @@
 //! `__mirror_state`: the position is read back if this session has one, markers are written for what is open now, the reset is
 //! not repeated if the log ends in one. Nothing here asks the source.
 
-use crate::guards::prototype as quirk;
+use crate::guards::{mirror as guard, prototype as quirk};
 use crate::ids::{LeaderEpoch, Now, Offset, PartitionIx};
 use crate::mirror::fetcher::FailCause;
 use crate::mirror::manager::{MirrorManager, MirrorTask};
@@ -99,22 +99,27 @@ impl MirrorManager {
                     }
                     StopStep::Epoch
                 }
-                (StopStep::Position, None) => return,
+                (StopStep::Position, None) => {
+                    if !cx.guards.admits(guard::StopNotesPositionFirst, false) {
+                        return;
+                    }
+                    StopStep::Epoch // the mutant goes on
+                }
                 (StopStep::Epoch, _) if self.bump_company(partition, task, cx) => return,
-                (StopStep::Epoch, position) if position.is_none_or(|p| epoch > p.epoch) => {
+                (StopStep::Epoch, position) if is_above(epoch, position, cx) => {
                     match self.abort_open(now, partition, task, cx) {
                         Ok(upto) => StopStep::Markers(upto),
                         Err(cause) => return self.fail(now, partition, cause, task, cx),
                     }
                 }
-                (StopStep::Markers(upto), position) if watermark >= upto => {
+                (StopStep::Markers(upto), position) if is_replicated(upto, watermark, cx) => {
                     let position = position.unwrap_or(LastPosition::NOTHING);
                     match self.reset_producers(now, partition, position, task, cx) {
                         Ok(upto) => StopStep::Reset(upto),
                         Err(cause) => return self.fail(now, partition, cause, task, cx),
                     }
                 }
-                (StopStep::Reset(upto), _) if watermark >= upto => {
+                (StopStep::Reset(upto), _) if is_replicated(upto, watermark, cx) => {
                     return self.enter(now, partition, MirrorState::Stopped, task, cx);
                 }
                 _ => return,
@@ -144,6 +149,9 @@ impl MirrorManager {
         let log = task.replicas.log(partition).ok_or(FailCause::Storage)?;
         let open: Vec<_> = log.producers().open_transactions().collect();
         for transaction in open {
+            if cx.guards.admits(guard::StopAbortsOpenTransactions, false) {
+                continue;
+            }
             let coordinator_epoch = transaction.coordinator_epoch.max(0);
             let (producer, epoch) = (transaction.producer, transaction.epoch);
             let marker = end_txn_marker(false, producer, epoch, coordinator_epoch, now.wall_ms);
@@ -166,12 +174,14 @@ impl MirrorManager {
     ) -> Result<Offset, FailCause> {
         let log = task.replicas.log(partition).ok_or(FailCause::Storage)?;
         let end = log.end();
+        let mut is_reset = false;
         if end > position.offset {
             let last = log.batch_at(cx.disk, Offset(end.0 - 1)).map_err(|_| FailCause::Storage)?;
-            let is_reset = last.as_ref().and_then(|bytes| BatchView::parse(bytes).ok());
-            if is_reset.is_some_and(|batch| batch.control_type() == Some(ControlType::MirrorPidReset)) {
-                return Ok(end);
-            }
+            let last = last.as_ref().and_then(|bytes| BatchView::parse(bytes).ok());
+            is_reset = last.is_some_and(|batch| batch.control_type() == Some(ControlType::MirrorPidReset));
+        }
+        if cx.guards.admits(guard::StopResetsProducers, is_reset) {
+            return Ok(end);
         }
         let mirror = self.part(partition).and_then(|part| task.image.mirror(part.mirror));
         let source = mirror.map(|mirror| mirror.config.source_cluster_id.clone());
@@ -179,4 +189,14 @@ impl MirrorManager {
         let done = task.replicas.append_local(partition, &reset, Origin::Coordinator, now, cx);
         done.map(|info| info.next).map_err(|_| FailCause::Storage)
     }
+}
+
+/// From this leader epoch on, what is local can be told from what was mirrored.
+fn is_above(epoch: LeaderEpoch, position: Option<LastPosition>, cx: &mut Cx<'_>) -> bool {
+    cx.guards.admits(guard::StopBumpsBeforeMarkers, position.is_none_or(|p| epoch > p.epoch))
+}
+
+/// Every in-sync replica has what a step appended.
+fn is_replicated(upto: Offset, watermark: Offset, cx: &mut Cx<'_>) -> bool {
+    cx.guards.admits(guard::StopAwaitsReplicas, watermark >= upto)
 }

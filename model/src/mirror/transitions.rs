@@ -90,7 +90,12 @@ impl MirrorManager {
         let Some(state) = self.part(partition).map(|part| part.state) else { return };
         match state {
             MirrorState::Unknown => {}
-            MirrorState::LogAlignment => self.align(now, partition, task, cx),
+            MirrorState::LogAlignment => {
+                // A stop that was ordered meanwhile comes before the cut (decision 1).
+                if !self.follow_wish(now, partition, task, cx) {
+                    self.align(now, partition, task, cx);
+                }
+            }
             MirrorState::Mirroring => {
                 let ignores = self.wish_differs(partition, task) && cx.guards.quirk(quirk::RetryIgnoresDesired);
                 if ignores || !self.follow_wish(now, partition, task, cx) {

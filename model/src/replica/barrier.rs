@@ -7,9 +7,10 @@ use crate::guards::{mirror as mirror_guard, prototype as quirk, replication as g
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::ports::{Cx, DiskError};
 use crate::replica::fetch_session::SessionSlot;
-use crate::replica::partition::{mutant, Replicas};
+use crate::replica::partition::{mutant, Replicas, NONE};
 use crate::states::LastPosition;
 use crate::trace::{CutCause, Trace};
+use crate::wire::errors::ErrorCode;
 
 /// What a leader's barrier waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -168,6 +169,10 @@ impl Replicas {
 
     fn leader_was_cut(&mut self, slot: usize, cx: &mut Cx) {
         let Some(lead) = self.lead(slot) else { return };
+        // Offsets that were cut are filled again, with other records: the watermark would pass them for nobody's good.
+        if !cx.guards.admits(guard::CutFailsWaits, self.leaders[lead].waits.0 == NONE) {
+            self.fail_waits(lead, ErrorCode::NotLeaderOrFollower);
+        }
         let end = self.logs[slot].as_ref().map_or(Offset::ZERO, |log| log.end());
         let leader = &mut self.leaders[lead];
         for follower in &mut leader.followers {

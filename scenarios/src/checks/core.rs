@@ -318,6 +318,9 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
             cx.at.partition = Some(partition);
             begun_anew(cx, c);
             became_leader(cx, c.partition(partition), epoch);
+            if c.partition(partition).keeps_states {
+                lives::read(cx, c); // it may lack what was committed
+            }
         }
         Trace::IsrProposed { partition, isr, .. } => {
             let g = c.partition(partition);
@@ -352,6 +355,7 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
             cx.at.partition = Some(partition);
             s38_durable_states::loaded(cx, c, end);
         }
+        Trace::MirrorGrew { topic, .. } => s49_desired_rules::grew(cx, topic),
         Trace::BumpRequested { partition, .. } => {
             cx.at.partition = Some(partition);
             s49_desired_rules::bumped(cx, c);

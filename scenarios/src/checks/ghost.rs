@@ -176,6 +176,8 @@ pub struct More {
     pub sequences: Sequences,
     /// What is committed of it in `__mirror_state`.
     pub life: Option<Box<Life>>,
+    /// What was committed there was lost: nothing that is asked of committed states is asked of this partition any more.
+    pub states_lost: bool,
     /// The transactions of its log.
     pub txns: Option<Box<super::transactions::Fold>>,
 }

@@ -60,6 +60,8 @@ pub struct Life {
     pub copied: bool,
     /// Times that it left STOPPED (or nothing), and PAUSED for MIRRORING.
     pub departures: (u32, u32),
+    /// Times that it went on after it had failed for good.
+    pub recoveries: usize,
     /// What was known when it began to align; `None`: nothing was.
     pub aligning: Option<Aligning>,
     /// The mirror leader's log was cut to here, and nothing was copied since.
@@ -90,6 +92,7 @@ impl Life {
             position_before: false,
             copied: false,
             departures: (0, 0),
+            recoveries: 0,
             aligning: None,
             cut: None,
             open: Vec::new(),
@@ -166,17 +169,20 @@ impl Orders {
 pub(super) fn read<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost) {
     let home = cx.partition();
     let (to, lineage) = (c.partition(home).true_hw, c.partition(home).lineage);
-    let (mut from, before) = c.states_read.get(&home).copied().unwrap_or((Offset::ZERO, lineage));
-    let mut silent = false;
+    let (from, before) = c.states_read.get(&home).copied().unwrap_or((Offset::ZERO, lineage));
     if before != lineage {
-        // The log lost committed records, whoever is to blame: what is there now counts, and is not judged again.
-        c.partitions.iter_mut().filter_map(|g| g.more.as_mut()).for_each(|m| {
-            m.life = m.life.take().filter(|life| life.home != home);
-        });
-        (from, silent) = (Offset::ZERO, true);
+        // The log lost committed records, whoever is to blame (S3, S6). Brokers know what is not there any more: what they
+        // do for it can be judged no longer.
+        for m in c.partitions.iter_mut().filter_map(|g| g.more.as_mut()) {
+            if m.life.as_ref().is_some_and(|life| life.home == home) {
+                (m.life, m.states_lost) = (None, true);
+            }
+        }
+        c.states_read.insert(home, (to, lineage));
+        return;
     }
     let Some(log) = cx.replica(cx.slot).map(|r| r.log).filter(|log| log.end() >= to) else { return };
-    silent |= log.start() > from;
+    let silent = log.start() > from;
     let mut records = Vec::new();
     logs::for_each(log, from.max(log.start()), to, |batch| {
         if !batch.is_control() {
@@ -211,6 +217,9 @@ fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, 
     c.partition(cx.partition());
     let ClusterGhost { partitions, orders, .. } = c;
     let g = &mut partitions[cx.partition().0 as usize];
+    if g.more().states_lost {
+        return;
+    }
     let leader_epoch = g.leader_epoch;
     let (lead, life) = (g.lead, &mut g.more().life);
     if let MirrorRecord::State(_, None) = record {
@@ -229,6 +238,12 @@ fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, 
                 s39_position::state_committed(cx, life, record.state);
             }
             let (before, now) = (life.last().state, record.state);
+            let ended = now == MirrorState::Failed && record.attempt < 0;
+            let goes_on = before == MirrorState::Failed && life.attempt < 0 && !ended && now != MirrorState::Stopping;
+            life.recoveries += usize::from(goes_on);
+            if goes_on && !silent {
+                s37_state_machine::recovered(cx, life);
+            }
             let rests = matches!(before, MirrorState::Stopped | MirrorState::Unknown);
             life.departures.0 += u32::from(rests && now == MirrorState::LogAlignment);
             life.departures.1 += u32::from(before == MirrorState::Paused && now == MirrorState::Mirroring);

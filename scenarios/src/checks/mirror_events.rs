@@ -6,7 +6,7 @@ use super::sight::{LogSight, Sight};
 use super::{
     s10_one_writer, s30_mirror_equality, s31_origin, s32_read_only, s33_fence_at_stop, s34_epoch_floor, s35_exact_cut,
     s36_barrier, s37_state_machine, s38_durable_states, s39_position, s40_producer_reset, s41_no_open_transaction,
-    s42_isolation, s46_topics, s47_no_loop, s48_source_identity, s49_desired_rules,
+    s42_isolation, s46_topics, s47_no_loop, s48_source_identity, s49_desired_rules, s50_honest_lag,
 };
 use mirrorlab_model::ids::{LeaderEpoch, Offset};
 use mirrorlab_model::states::MirrorState;
@@ -89,7 +89,7 @@ pub(super) fn on_event<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, trace: &
             g.mirrored = true;
             g.more().mirror = to;
             s42_isolation::acts(cx, Some(mirror), to.name());
-            if knows {
+            if knows && !g.more().states_lost {
                 s38_durable_states::acts(cx, g, Some(to));
                 s37_state_machine::acts(cx, g, true);
                 state_changed(cx, ghost, from, to);
@@ -102,11 +102,13 @@ pub(super) fn on_event<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, trace: &
 /// A mirror leader begins to copy. `knows`: states are committed in a topic of this cluster.
 fn fetcher_added<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, knows: bool) {
     s42_isolation::acts(cx, None, "a fetcher");
-    if knows {
+    s50_honest_lag::begins(cx);
+    if knows && !g.more().states_lost {
         s38_durable_states::acts(cx, g, Some(MirrorState::Mirroring));
         s37_state_machine::acts(cx, g, false);
         let epoch = cx.replica(cx.slot).map_or(LeaderEpoch::NONE, |r| r.leader_epoch);
         s49_desired_rules::acts(cx, g.life(), epoch, "a fetcher took it up");
+        s49_desired_rules::fetches(cx);
     }
 }
 
@@ -131,10 +133,10 @@ fn state_changed<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, from: MirrorSt
             s36_barrier::passed(cx, g, end);
             let looped = g.life().is_some_and(|life| life.looped);
             if from == MirrorState::LogAlignment {
-                s35_exact_cut::aligned(cx, ghost);
                 if let Some(source) = s30_mirror_equality::source_of(cx) {
                     s47_no_loop::copies(cx, ghost, source, looped);
                 }
+                s35_exact_cut::aligned(cx, ghost);
             }
         }
         (_, MirrorState::Stopping) => {

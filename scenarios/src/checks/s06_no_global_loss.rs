@@ -7,7 +7,7 @@ use super::ghost::PartitionGhost;
 use super::report::place_name;
 use super::sight::{LogSight, Sight};
 use mirrorlab_model::ids::Offset;
-use mirrorlab_model::states::DesiredState;
+use mirrorlab_model::states::{DesiredState, MirrorState};
 use mirrorlab_model::trace::CutCause;
 
 /// At the end: somebody holds it all.
@@ -40,8 +40,10 @@ pub(super) fn mirror_cut<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, t
             .sight
             .broker_image(node)
             .and_then(|image| image.partition(cx.partition()).and_then(|p| image.mirror_of(p.topic)).map(|m| m.1));
-        // An operator who orders mirroring of a partition that has records of its own orders their cut.
-        if desired != Some(DesiredState::Mirroring) {
+        // An operator who orders mirroring of a partition that has records of its own orders their cut, and may order something
+        // else before it is done: an alignment that is committed was ordered (S49).
+        let aligns = g.life().and_then(|life| life.upto(g.lead.epoch)) == Some(MirrorState::LogAlignment);
+        if !aligns && !matches!(desired, Some(DesiredState::Mirroring | DesiredState::Paused)) {
             let expected = format_args!("acknowledged records that stay: {acked} lie above {to}");
             cx.broken("S6", expected, format_args!("{cause:?} cut them; nobody ordered this partition to be mirrored"));
         }

@@ -1,5 +1,6 @@
 //! S37 State machine. Every committed change of state is in the table of spec 2.2; its state epoch is above the one before; its
-//! writer leads the partition in the leader epoch that it names. In each leader epoch one broker runs what belongs to states.
+//! writer leads the partition in the leader epoch that it names. In each leader epoch one broker runs what belongs to states. What
+//! failed for good goes on only when an operator said so, or to be stopped.
 
 use super::cx::Cx;
 use super::ghost::PartitionGhost;
@@ -23,6 +24,17 @@ pub(super) fn committed<S: Sight>(cx: &mut Cx<'_, S>, life: &Life, record: &Stat
     }
     if known != LeaderEpoch::NONE && record.leader_epoch > known {
         cx.broken("S37", format_args!("a leader epoch up to {known}, the controller's"), record.leader_epoch);
+    }
+}
+
+/// It went on after it had failed for good.
+pub(super) fn recovered<S: Sight>(cx: &mut Cx<'_, S>, life: &Life) {
+    let Some(image) = cx.sight.image(cx.at.cluster) else { return };
+    let Some(topic) = image.partition(cx.partition()).and_then(|entry| image.topic(entry.topic)) else { return };
+    let ordered = cx.sight.recoveries(cx.at.cluster, &life.mirror, &topic.name);
+    if life.recoveries > ordered {
+        let expected = format_args!("FAILED for good until an operator recovers it; {ordered} orders did");
+        cx.broken("S37", expected, format_args!("it went on for the {}. time", life.recoveries));
     }
 }
 

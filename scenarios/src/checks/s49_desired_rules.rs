@@ -1,12 +1,12 @@
 //! S49 Desired rules. A partition leaves STOPPED, or PAUSED for MIRRORING, only after a newer order: it does so at most as often as
 //! orders to go on were committed. In STOPPED and PAUSED nothing is cut and nothing fetched, a STOPPED partition refuses no writer,
-//! and nothing of a topic that is wanted STOPPED is changed for its mirror: no epoch, no state.
+//! and nothing of a topic that is wanted STOPPED is changed for its mirror: no epoch, no partition, no state.
 
 use super::cx::Cx;
 use super::ghost::ClusterGhost;
 use super::lives::{Life, Orders};
 use super::sight::Sight;
-use mirrorlab_model::ids::LeaderEpoch;
+use mirrorlab_model::ids::{LeaderEpoch, TopicIx};
 use mirrorlab_model::states::{DesiredState, MirrorState};
 
 /// A state is committed behind another one.
@@ -48,6 +48,15 @@ pub(super) fn acts<S: Sight>(cx: &mut Cx<'_, S>, life: Option<&Life>, epoch: Lea
     }
 }
 
+/// A mirror leader begins to copy: as far as it knows, that is what is wanted (decision 33).
+pub(super) fn fetches<S: Sight>(cx: &mut Cx<'_, S>) {
+    let image = cx.at.node.and_then(|node| cx.sight.broker_image(node));
+    let desired = image.and_then(|image| image.mirror_of(image.partition(cx.partition())?.topic)).map(|m| m.1);
+    if let Some(desired) = desired.filter(|d| matches!(d, DesiredState::Paused | DesiredState::Stopped)) {
+        cx.broken("S49", format_args!("no fetcher where {desired:?} is wanted"), "one took it up");
+    }
+}
+
 /// Whether the broker knows of an order that this partition be STOPPED.
 fn is_wanted_stopped<S: Sight>(cx: &Cx<'_, S>) -> bool {
     let image = cx.at.node.and_then(|node| cx.sight.broker_image(node));
@@ -60,6 +69,16 @@ pub(super) fn refused<S: Sight>(cx: &mut Cx<'_, S>) {
     let state = cx.at.node.and_then(|node| cx.sight.mirror(node, cx.partition())).map(|m| m.state);
     if state == Some(MirrorState::Stopped) && is_wanted_stopped(cx) {
         cx.broken("S49", "a STOPPED partition that takes what its producers send", "read-only");
+    }
+}
+
+/// More partitions of a topic were asked for, because its source has more.
+pub(super) fn grew<S: Sight>(cx: &mut Cx<'_, S>, topic: TopicIx) {
+    let image = cx.at.node.and_then(|node| cx.sight.broker_image(node));
+    let Some(topic) = image.and_then(|image| image.topic(topic)) else { return };
+    if topic.mirror.is_some_and(|(_, desired)| desired == DesiredState::Stopped) {
+        let got = format_args!("more partitions of {} were asked for", topic.name).to_string();
+        cx.broken("S49", "no change of a topic that is wanted STOPPED by its mirror's sync", got);
     }
 }
 

@@ -9,6 +9,15 @@ use super::logs;
 use super::roster::slot_of;
 use super::s30_mirror_equality::source_of;
 use super::sight::Sight;
+use mirrorlab_model::ids::Offset;
+
+/// A mirror begins to copy: what it tells now was told by the source.
+pub(super) fn begins<S: Sight>(cx: &mut Cx<'_, S>) {
+    let Some(mirror) = cx.at.node.and_then(|node| cx.sight.mirror(node, cx.partition())) else { return };
+    if let Some(lag) = mirror.lag.filter(|_| mirror.source_hw < Offset::ZERO) {
+        cx.broken("S50", "an unknown lag before the source's first answer", lag);
+    }
+}
 
 /// A quiet point.
 pub(super) fn quiet<S: Sight>(cx: &mut Cx<'_, S>, ghost: &Ghost, g: &PartitionGhost) {

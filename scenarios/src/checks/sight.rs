@@ -159,6 +159,8 @@ pub trait Sight {
     fn cluster_id(&self, node: NodeId) -> Option<Arc<str>>;
     /// What an operator wanted last of a topic of a mirror, however that was answered.
     fn wanted(&self, cluster: u8, mirror: &str, topic: &str) -> Option<DesiredState>;
+    /// How often an operator ordered that what failed of a topic of a mirror go on.
+    fn recoveries(&self, cluster: u8, mirror: &str, topic: &str) -> usize;
     /// A producer by number.
     fn producer(&self, number: u32) -> Option<ProducerSight>;
     /// A consumer's positions by number.

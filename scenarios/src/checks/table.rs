@@ -29,6 +29,7 @@ pub enum Kind {
     MirrorFetcherRemoved,
     Mirrored,
     BumpRequested,
+    MirrorGrew,
     ReadOnlyRefused,
     PositionReset,
     TxnEnded,
@@ -164,9 +165,9 @@ checks! {
     "S48" "source identity" "A session copies from one cluster, of the recorded id.", "catalogue S48; Y10; decision 4",
         [Mirrored], [Event Quiet], "SourceClusterIdMatches off";
     "S49" "desired rules" "STOPPED and PAUSED are left only after a newer order; nothing is cut, fetched, bumped or refused in the meantime.", "catalogue S49; decisions 3, 4, 5",
-        [HighWatermarkMoved MirrorOrdered MirrorFetcherAdded Truncated BumpRequested ReadOnlyRefused], [Event], "a sync that touches what is stopped (D-2, D-3)";
+        [HighWatermarkMoved MirrorOrdered MirrorFetcherAdded Truncated BumpRequested MirrorGrew ReadOnlyRefused], [Event], "a sync that touches what is stopped (D-2, D-3)";
     "S50" "honest lag" "A lag that is told is not below what it truly was.", "catalogue S50; decisions 19, 39; E-1, E-2",
-        [], [Quiet], "DivergenceNeedsSupport off with a source that lost records";
+        [MirrorFetcherAdded], [Event Quiet], "DivergenceNeedsSupport off with a source that lost records";
     "L1" "decided" "Every sent value ends acknowledged, refused or undecided.", "catalogue L1", [], [Liveness], "a producer that forgets a batch; AcksAllWaits without an end";
     "L2" "everywhere" "Every acknowledged value reaches every replica.", "catalogue L2", [], [Liveness], "a follower that stops fetching";
     "L3" "registered" "Every broker that is up gets registered and unfenced.", "catalogue L3", [], [Liveness], "heartbeats that are not answered";

@@ -168,6 +168,9 @@ impl Sight for WorldSight<'_> {
     fn cluster_id(&self, node: NodeId) -> Option<Arc<str>> {
         Some(self.world.node(node).broker()?.cluster_id().clone())
     }
+    fn recoveries(&self, cluster: u8, mirror: &str, topic: &str) -> usize {
+        self.setup.recoveries(cluster, mirror, topic)
+    }
     fn wanted(&self, cluster: u8, mirror: &str, topic: &str) -> Option<DesiredState> {
         self.setup.wanted(cluster, mirror, topic)
     }

@@ -115,6 +115,7 @@ pub struct Fake {
     pub served: BTreeMap<(NodeId, PartitionIx), Vec<(StateKey, StateRecord)>>,
     pub cluster_ids: [Arc<str>; 2],
     pub wanted: Option<DesiredState>,
+    pub recoveries: usize,
     pub producer: Option<ProducerSight>,
     pub positions: Option<Vec<PositionSight>>,
     pub stuck: Option<(NodeId, Lane)>,
@@ -170,6 +171,9 @@ impl Sight for Fake {
     }
     fn cluster_id(&self, node: NodeId) -> Option<Arc<str>> {
         Some(self.cluster_ids[usize::from(node.0 / 10)].clone())
+    }
+    fn recoveries(&self, _: u8, _: &str, _: &str) -> usize {
+        self.recoveries
     }
     fn wanted(&self, _: u8, _: &str, _: &str) -> Option<DesiredState> {
         self.wanted
