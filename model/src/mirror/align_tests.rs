@@ -2,6 +2,7 @@
 
 use crate::ids::{ConnId, LeaderEpoch, MirrorIx, NodeId, Offset, PartitionIx, TopicId, TopicIx};
 use crate::metadata::records::Record;
+use crate::mirror::align::AlignStep;
 use crate::mirror::fetcher::FailCause;
 use crate::mirror::testing::{Rig, SOURCE};
 use crate::replica::testing::batch_at;
@@ -25,6 +26,19 @@ fn comes_back(prepare: impl FnOnce(&mut Rig)) -> Rig {
     rig.start(0);
     rig.opened(rig.connects[0].0);
     rig.answer(&[(0, "orders")]);
+    rig
+}
+
+/// The same when the leader epoch was raised above that of the local records, which is awaited before they are cut.
+fn comes_back_anew(prepare: impl FnOnce(&mut Rig)) -> Rig {
+    let mut rig = comes_back(prepare);
+    let part = rig.manager.part(P).unwrap();
+    assert_eq!(
+        (part.state, part.align, part.bump_min),
+        (MirrorState::LogAlignment, AlignStep::Term, Some(LeaderEpoch(0)))
+    );
+    assert_eq!(rig.end(), 3, "nothing is cut in the old epoch");
+    rig.new_term(0, 1);
     rig
 }
 
@@ -62,7 +76,7 @@ fn cuts(rig: &Rig) -> Vec<(Offset, CutCause)> {
 /// epochs are compared, then the replicas awaited, and what is left is common.
 #[test]
 fn c_1_what_was_written_after_the_cut_goes_before_mirroring_begins() {
-    let mut rig = comes_back(|rig| {
+    let mut rig = comes_back_anew(|rig| {
         rig.source.listed = vec![listed(&[])];
         rig.source.positions = vec![found(ErrorCode::None, MirrorState::Stopped, Some((0, 2)))];
     });
@@ -142,7 +156,7 @@ fn bad_09_a_loop_is_refused_for_good() {
     assert_eq!((rig.end(), rig.source.asked), (3, 1));
     // A mirror of theirs from another cluster is none of ours.
     let other = ListedMirror { source: "elsewhere".into(), ..listed(&["orders"]) };
-    let rig = comes_back(|rig| rig.source.listed = vec![other]);
+    let rig = comes_back_anew(|rig| rig.source.listed = vec![other]);
     assert_eq!((rig.state(0).0, rig.end(), rig.source.asked), (MirrorState::Mirroring, 0, 0));
 }
 
@@ -153,7 +167,7 @@ fn cmp_06_a_source_that_does_not_tell_is_refused_unless_one_way_is_allowed() {
     let part = rig.manager.part(P).unwrap();
     assert_eq!((part.state, part.attempt, part.cause), (MirrorState::Failed, 1, Some(FailCause::SourceRefuses)));
     assert_eq!(rig.end(), 3);
-    let rig = comes_back(|rig| {
+    let rig = comes_back_anew(|rig| {
         rig.source.error = ErrorCode::UnsupportedVersion;
         rig.config("allow.one.way", "true");
     });
@@ -168,7 +182,7 @@ fn of_two_words_on_a_partition_the_later_state_counts() {
         ..found(ErrorCode::None, MirrorState::Stopped, Some((0, offset)))
     };
     for positions in [vec![at(4, 1), at(7, 2)], vec![at(7, 2), at(4, 1)]] {
-        let rig = comes_back(|rig| {
+        let rig = comes_back_anew(|rig| {
             rig.source.listed = vec![listed(&[])];
             rig.source.positions = positions;
         });
@@ -179,12 +193,12 @@ fn of_two_words_on_a_partition_the_later_state_counts() {
 /// FBK-10: of several former mirrors the one with the latest position counts.
 #[test]
 fn fbk_10_the_latest_of_several_positions_counts() {
-    let rig = comes_back(|rig| {
+    let rig = comes_back_anew(|rig| {
         rig.source.listed = ["first", "second"].map(|name| ListedMirror { name: name.into(), ..listed(&[]) }).to_vec();
         let at = |offset| found(ErrorCode::None, MirrorState::Stopped, Some((0, offset)));
         rig.source.positions_of = vec![("first".into(), vec![at(2)]), ("second".into(), vec![at(1)])];
     });
-    assert_eq!((rig.state(0).0, rig.end(), rig.source.asked), (MirrorState::LogAlignment, 2, 2));
+    assert_eq!((rig.state(0).0, rig.end(), rig.source.asked), (MirrorState::LogAlignment, 2, 4));
 }
 
 /// Decision 8: what was written here after the last session in this direction goes, and nothing else; the source must still
@@ -200,6 +214,8 @@ fn a_restart_in_the_same_direction_keeps_what_was_mirrored() {
         rig.metadata(&[desired(DesiredState::Stopped)]);
         assert_eq!((rig.state(0).0, rig.end()), (MirrorState::Stopped, 3), "two records and the reset");
         rig.metadata(&[desired(DesiredState::Mirroring)]);
+        assert_eq!((rig.state(0).0, rig.end()), (MirrorState::LogAlignment, 3));
+        rig.new_term(0, 21);
         assert_eq!((rig.state(0).0, rig.end()), (MirrorState::LogAlignment, 2));
         // The fetch that was under way when the copying ended.
         rig.answer_to(|body| matches!(body, Body::FetchRequest(_)), FetchResponse::default());

@@ -3,7 +3,7 @@
 use crate::ids::{LeaderEpoch, MirrorIx, Offset, PartitionIx, TopicIx};
 use crate::metadata::records::Record;
 use crate::mirror::fetcher::FailCause;
-use crate::mirror::testing::Rig;
+use crate::mirror::testing::{Rig, SOURCE};
 use crate::ports::{CloseReason, Input};
 use crate::replica::testing::batch_at;
 use crate::states::{DesiredState, MirrorState};
@@ -134,7 +134,10 @@ fn what_was_local_before_the_first_session_goes() {
         rig.start(0);
         rig.opened(rig.connects[0].0);
         rig.answer(&[(0, "orders")]);
-        rig.opened(rig.connects[1].0);
+        if records > 0 {
+            rig.new_term(0, 1);
+        }
+        rig.opened(rig.connects.iter().filter(|(_, to)| *to == SOURCE).last().unwrap().0);
         assert_eq!((rig.replicas.log(P).unwrap().latest_epoch(), rig.end()), (LeaderEpoch::NONE, 0));
         let Some(Body::FetchRequest(fetch)) = rig.sent.last().map(|(_, m)| &m.body) else { panic!("{:?}", rig.sent) };
         let part = &fetch.parts[0];

@@ -257,6 +257,11 @@ impl Part {
             gaps: Vec::new(),
         }
     }
+    /// When its present wait ends, by this broker's monotonic clock.
+    #[must_use]
+    pub fn waits_until(&self) -> Option<Nanos> {
+        self.wait_until
+    }
     /// FAILED: when it is tried again, by this broker's monotonic clock.
     #[must_use]
     pub fn retry_at(&self) -> Option<Nanos> {

@@ -232,6 +232,20 @@ impl Rig {
         self.metadata(&[plain(n, name, epoch), vec![starts(n)]].concat());
     }
 
+    /// Topic `n` is led here in this epoch from now on.
+    pub fn new_term(&mut self, n: u32, epoch: i32) {
+        self.metadata(&[Record::PartitionChange {
+            partition: PartitionIx(n),
+            leader: None,
+            leader_epoch: Some(LeaderEpoch(epoch)),
+            isr: None,
+            elr: None,
+            last_known_elr: None,
+            recovering: None,
+            replicas: None,
+        }]);
+    }
+
     /// A topic of one partition that is not mirrored yet.
     pub fn plain_topic(&mut self, n: u32, name: &str) {
         self.metadata(&plain(n, name, 0));

@@ -95,6 +95,12 @@ impl<'a, S: Sight> Look<'a, S> {
         let up = |m: &&Member| self.roster.broker(spot.cluster, m.slot).is_some_and(|n| self.sight.is_up(n));
         (spot.ghost.members.iter().filter(up).count() as u32) < spot.ghost.min_isr
     }
+    /// Whether a replica of it is down.
+    #[must_use]
+    pub fn some_are_down(&self, spot: Spot<'_>) -> bool {
+        let down = |m: &Member| self.roster.broker(spot.cluster, m.slot).is_none_or(|n| !self.sight.is_up(n));
+        spot.ghost.members.iter().any(down)
+    }
     /// Whether nobody leads the partition that this one is mirrored from.
     #[must_use]
     pub fn source_is_down(&mut self, spot: Spot<'_>) -> bool {

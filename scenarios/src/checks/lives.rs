@@ -5,7 +5,7 @@ use super::cx::Cx;
 use super::ghost::ClusterGhost;
 use super::logs;
 use super::sight::{LogSight, Sight};
-use super::{s37_state_machine, s39_position, s49_desired_rules};
+use super::{s37_state_machine, s39_position, s40_producer_reset, s49_desired_rules};
 use mirrorlab_model::ids::{LeaderEpoch, NodeId, Offset, PartitionIx, ProducerId};
 use mirrorlab_model::mirror::records::{MirrorRecord, StateKey};
 use mirrorlab_model::states::{DesiredState, LastPosition, MirrorState, StateRecord};
@@ -236,6 +236,7 @@ fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, 
             if !silent {
                 s37_state_machine::committed(cx, life, record, leader_epoch);
                 s39_position::state_committed(cx, life, record.state);
+                s40_producer_reset::committed(cx, life, lead.slot, record.state);
             }
             let (before, now) = (life.last().state, record.state);
             let ended = now == MirrorState::Failed && record.attempt < 0;

@@ -27,6 +27,9 @@ pub(super) fn appended<S: Sight>(
         s33_fence_at_stop::appended(cx, g, local);
         g.more().mirrored_epoch = epoch;
     } else {
+        if origin == Origin::Client {
+            s40_producer_reset::local(cx, g, base);
+        }
         s39_position::local(cx, g, base, local);
     }
 }
@@ -78,6 +81,13 @@ pub(super) fn on_event<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, trace: &
             let fetchers = &mut g.more().fetchers;
             fetchers.retain(|f| f.0 != node);
             fetchers.push((node, source));
+        }
+        Trace::Truncated { partition, cause: CutCause::Alignment, .. } => {
+            cx.at.partition = Some(partition);
+            let g = ghost.clusters[own].partition(partition);
+            if knows && !g.more().states_lost {
+                s38_durable_states::acts(cx, g, Some(MirrorState::LogAlignment));
+            }
         }
         Trace::MirrorFetcherRemoved { partition, source } => {
             let g = ghost.clusters[own].partition(partition);

@@ -4,10 +4,35 @@
 
 use super::cx::Cx;
 use super::ghost::PartitionGhost;
+use super::lives::Life;
 use super::logs;
 use super::sight::{LogSight, Sight};
 use mirrorlab_model::ids::{LeaderEpoch, Offset};
 use mirrorlab_model::record::{BatchView, ControlType};
+use mirrorlab_model::states::MirrorState;
+
+/// A producer's batch was appended at `base`: right behind what was mirrored lies a reset, or something behind a reset.
+pub(super) fn local<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, base: Offset) {
+    let position = g.life().and_then(|life| life.position);
+    if position.is_some_and(|position| position.offset == base && base > Offset::ZERO) {
+        cx.broken("S40", "a producer reset between the last mirrored batch and a producer's", "none");
+    }
+}
+
+/// A state is committed, whoever wrote it: STOPPED behind the reset only.
+pub(super) fn committed<S: Sight>(cx: &mut Cx<'_, S>, life: &Life, leader: u16, state: MirrorState) {
+    let opens = state == MirrorState::Stopped && life.last().state != MirrorState::Stopped;
+    let Some(log) = cx.replica(leader).filter(|own| opens && own.leads).map(|own| own.log) else { return };
+    if !ends_in_reset(&log) {
+        cx.broken_at("S40", leader, "STOPPED committed behind a producer reset at the end of the log", "none");
+    }
+}
+
+fn ends_in_reset<L: LogSight>(log: &L) -> bool {
+    let last = (log.end() > log.start()).then(|| logs::batch_at(log, Offset(log.end().0 - 1))).flatten();
+    let last = last.and_then(|bytes| BatchView::parse(bytes).ok());
+    last.is_some_and(|batch| batch.control_type() == Some(ControlType::MirrorPidReset))
+}
 
 /// STOPPED is committed, and this broker acts on it.
 pub(super) fn stopped<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost) {

@@ -92,6 +92,8 @@ pub struct MirrorSight {
     pub fetching: bool,
     /// The source leader's epoch in which the source last answered its fetcher; −1: not yet.
     pub source_epoch: LeaderEpoch,
+    /// What it waits for has an end, whatever comes.
+    pub bounded: bool,
     /// FAILED: it is to be tried again without an operator.
     pub retries: bool,
     /// FAILED: when.

@@ -149,11 +149,11 @@ checks! {
     "S37" "state machine" "Committed states follow one another as the table says, with growing epochs, written and acted on by one leader per epoch.", "catalogue S37; spec 2.2; decisions 10, 11, 28",
         [HighWatermarkMoved MirrorStateChanged MirrorFetcherAdded], [Event], "StateTransitionLegal, StateEpochFenced, StateLeaderEpochFenced off";
     "S38" "durable states" "What a broker does for a state it does after that was committed; a coordinator serves what the committed log comes to.", "catalogue S38; spec 2.4, 7.5; decision 32",
-        [HighWatermarkMoved MirrorStateChanged MirrorFetcherAdded MirrorStatesLoaded], [Event], "a state that is acted on before it is committed; a load that skips records";
+        [HighWatermarkMoved MirrorStateChanged MirrorFetcherAdded MirrorStatesLoaded Truncated], [Event], "a state that is acted on before it is committed; a load that skips records";
     "S39" "position" "The last mirrored position is noted once per stop, before anything local, and says where mirroring ended.", "catalogue S39; D-4, D-24; decision 7",
         [HighWatermarkMoved Appended], [Event], "StopNotesPositionFirst off; a position that counts local records";
     "S40" "producer reset" "A partition that becomes STOPPED ends in a producer reset above the mirrored epochs, and knows no mirrored producer.", "catalogue S40; spec 5.3; decision 13",
-        [MirrorStateChanged], [Event], "StopResetsBeforeStopped, StopBumpsBeforeMarkers off";
+        [MirrorStateChanged Appended], [Event], "StopResetsBeforeStopped, StopBumpsBeforeMarkers off";
     "S41" "no open transaction" "A partition that becomes STOPPED has a marker for each transaction that was open, on all in-sync replicas.", "catalogue S41; spec 5.2; decision 13",
         [MirrorStateChanged BecameLeader], [Event], "StopMarksBeforeReset off; a marker that is not replicated";
     "S42" "isolation" "Steps of a mirror concern its own topics only.", "catalogue S42",

@@ -155,6 +155,7 @@ impl Sight for WorldSight<'_> {
             state_epoch: part.record.as_ref().map_or(-1, |record| record.state_epoch),
             fetching: manager.is_fetching(partition),
             source_epoch: manager.proven_source_epoch(partition),
+            bounded: part.waits_until().is_some(),
             retries: failed && part.attempt >= 0,
             retry_at: wait.filter(|_| failed).map(|wait| self.now() + wait),
             lag: manager.lag(part, &broker.replicas),

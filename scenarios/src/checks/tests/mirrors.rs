@@ -31,6 +31,7 @@ pub(super) fn sight(state: MirrorState) -> MirrorSight {
         state_epoch: -1,
         fetching,
         source_epoch: LeaderEpoch(1),
+        bounded: true,
         retries: false,
         retry_at: None,
         lag: None,
