@@ -42,6 +42,8 @@ pub struct FakeReplica {
     pub start: Offset,
     pub end: Offset,
     pub hw: Offset,
+    /// Where it is not the watermark.
+    pub stable: Option<Offset>,
     pub epochs: Vec<EpochEntry>,
     pub producers: ProducerStates,
     pub leads: bool,
@@ -69,7 +71,7 @@ impl LogSight for FakeLog<'_> {
         self.0.hw
     }
     fn last_stable(self) -> Offset {
-        self.0.producers.open_transactions().next().map_or(self.0.hw, |open| open.first.min(self.0.hw))
+        self.0.stable.unwrap_or(self.0.hw)
     }
     fn recovery_point(self) -> Offset {
         self.0.hw

@@ -590,13 +590,7 @@ fn s50_sees_a_lag_that_is_told_too_low() {
 fn l7_waits_for_markers_and_excuses_what_the_source_owes() {
     let mut lived = Lived::stopped();
     assert_eq!(lived.play.left(), NOTHING);
-    let mut open = mirrorlab_model::log::ProducerStates::default();
-    let meta =
-        BatchMeta { base_offset: Offset(6), producer: ProducerId(8), transactional: true, ..BatchMeta::default() };
-    let mut bytes = BatchBuilder::new(BatchMeta { producer_epoch: ProducerEpoch(0), base_sequence: 0, ..meta });
-    bytes.push(0, None, Some(b"?"));
-    open.apply(&BatchView::parse(&bytes.finish()).expect("a batch"), || true);
-    lived.play.replica(1, 1).producers = open;
+    lived.play.replica(1, 1).stable = Some(Offset(6));
     assert_eq!(lived.play.left(), ["L7"]);
     let told = lived.play.world.mirrors[&(node(1, 1), P)];
     lived.order(DesiredState::Paused);
