@@ -127,12 +127,7 @@ impl Setup {
     pub fn recoveries(&self, cluster: u8, mirror: &str, topic: &str) -> usize {
         self.about(cluster, mirror, topic).filter(|w| w.recovers).count()
     }
-    fn about<'a>(
-        &'a self,
-        cluster: u8,
-        mirror: &'a str,
-        topic: &'a str,
-    ) -> impl DoubleEndedIterator<Item = &'a Wish> {
+    fn about<'a>(&'a self, cluster: u8, mirror: &'a str, topic: &'a str) -> impl DoubleEndedIterator<Item = &'a Wish> {
         let of = move |w: &&Wish| w.cluster == cluster && &*w.mirror == mirror;
         let about = move |w: &&Wish| w.topics.as_ref().is_none_or(|topics| topics.matches(topic));
         self.wishes.iter().filter(of).filter(about)

@@ -42,8 +42,6 @@ pub struct FakeReplica {
     pub start: Offset,
     pub end: Offset,
     pub hw: Offset,
-    /// Where it is not the watermark.
-    pub stable: Option<Offset>,
     pub epochs: Vec<EpochEntry>,
     pub producers: ProducerStates,
     pub leads: bool,
