@@ -69,8 +69,7 @@ impl LogSight for FakeLog<'_> {
         self.0.hw
     }
     fn last_stable(self) -> Offset {
-        let open = || self.0.producers.first_unstable().map_or(self.0.hw, |first| first.min(self.0.hw));
-        self.0.stable.unwrap_or_else(open)
+        self.0.stable.unwrap_or(self.0.hw)
     }
     fn recovery_point(self) -> Offset {
         self.0.hw

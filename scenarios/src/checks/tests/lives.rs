@@ -331,6 +331,34 @@ fn s37_sees_a_second_actor_and_a_deposed_one() {
 }
 
 #[test]
+fn s37_sees_who_goes_on_after_it_failed_for_good() {
+    let go_on = |recoveries, to| {
+        let mut lived = Lived::copying();
+        let MirrorRecord::State(key, Some(mut failed)) = record(1, M::Failed, OURS, 3) else { return Vec::new() };
+        failed.attempt = -1;
+        assert_eq!(lived.commit(1, &[MirrorRecord::State(key, Some(failed))]), NOTHING);
+        lived.play.world.recoveries = recoveries;
+        lived.commit(1, &[record(1, to, OURS, 4)])
+    };
+    assert_eq!(go_on(0, M::Mirroring), ["S37"]);
+    assert_eq!(go_on(1, M::Mirroring), NOTHING);
+    assert_eq!(go_on(0, M::Stopping), NOTHING);
+}
+
+#[test]
+fn a_lost_state_topic_is_judged_no_further() {
+    let mut lived = Lived::copying();
+    let home = lived.play.core.ghost.clusters[1].partition(HOME);
+    home.lineage += 1;
+    let (epoch, partition_epoch, epoch_start) = (LeaderEpoch(2), PartitionEpoch(2), Offset::ZERO);
+    let led = Trace::BecameLeader { partition: HOME, epoch, partition_epoch, epoch_start };
+    lived.play.world.replicas.get_mut(&(node(1, 1), HOME)).expect("a replica").epoch = epoch;
+    lived.play.at(node(1, 1), led);
+    lived.number = 9;
+    assert_eq!(lived.act(M::Failed), NOTHING);
+}
+
+#[test]
 fn s38_sees_a_state_that_is_acted_on_before_it_is_committed() {
     let mut lived = Lived::copying();
     lived.number += 1;
@@ -524,7 +552,13 @@ fn s49_sees_what_is_done_to_a_stopped_partition() {
     let producer = ProducerId(7);
     assert_eq!(lived.play.at(node(1, 1), Trace::ReadOnlyRefused { partition: P, producer }), ["S49"]);
     assert_eq!(lived.play.at(node(1, 1), Trace::BumpRequested { partition: P, min: LeaderEpoch(9) }), ["S49"]);
+    let grew = Trace::MirrorGrew { topic: TopicIx(0), partitions: 4 };
+    assert_eq!(lived.play.at(node(1, 2), grew), ["S49"]);
     assert!(lived.play.cut(1, 1, 5, CutCause::MirrorDivergence).contains(&"S49".to_owned()));
+    let mut lived = Lived::copying();
+    lived.order(DesiredState::Paused);
+    let (source, offset, epoch) = (node(0, 1), Offset(5), LeaderEpoch(THEIRS));
+    assert_eq!(lived.play.at(node(1, 1), Trace::MirrorFetcherAdded { partition: P, source, offset, epoch }), ["S49"]);
 }
 
 #[test]
@@ -542,6 +576,11 @@ fn s50_sees_a_lag_that_is_told_too_low() {
         }
         lived.play.quiet()
     };
+    let mut lived = Lived::copying();
+    let told = MirrorSight { lag: Some(0), state_epoch: 2, ..sight(M::Mirroring) };
+    lived.play.world.mirrors.insert((node(1, 1), P), told);
+    let (source, offset, epoch) = (node(0, 1), Offset(5), LeaderEpoch(THEIRS));
+    assert_eq!(lived.play.at(node(1, 1), Trace::MirrorFetcherAdded { partition: P, source, offset, epoch }), ["S50"]);
     assert_eq!(tell(3, false), NOTHING);
     assert_eq!(tell(2, false), ["S50"]);
     assert!(tell(3, true).contains(&"S50".to_owned()));
@@ -551,13 +590,7 @@ fn s50_sees_a_lag_that_is_told_too_low() {
 fn l7_waits_for_markers_and_excuses_what_the_source_owes() {
     let mut lived = Lived::stopped();
     assert_eq!(lived.play.left(), NOTHING);
-    let mut open = mirrorlab_model::log::ProducerStates::default();
-    let meta =
-        BatchMeta { base_offset: Offset(6), producer: ProducerId(8), transactional: true, ..BatchMeta::default() };
-    let mut bytes = BatchBuilder::new(BatchMeta { producer_epoch: ProducerEpoch(0), base_sequence: 0, ..meta });
-    bytes.push(0, None, Some(b"?"));
-    open.apply(&BatchView::parse(&bytes.finish()).expect("a batch"), || true);
-    lived.play.replica(1, 1).producers = open;
+    lived.play.replica(1, 1).stable = Some(Offset(6));
     assert_eq!(lived.play.left(), ["L7"]);
     let told = lived.play.world.mirrors[&(node(1, 1), P)];
     lived.order(DesiredState::Paused);
