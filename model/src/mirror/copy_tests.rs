@@ -137,7 +137,7 @@ fn what_was_local_before_the_first_session_goes() {
         if records > 0 {
             rig.new_term(0, 1);
         }
-        rig.opened(rig.connects.iter().filter(|(_, to)| *to == SOURCE).last().unwrap().0);
+        rig.opened(rig.connects.iter().rfind(|(_, to)| *to == SOURCE).unwrap().0);
         assert_eq!((rig.replicas.log(P).unwrap().latest_epoch(), rig.end()), (LeaderEpoch::NONE, 0));
         let Some(Body::FetchRequest(fetch)) = rig.sent.last().map(|(_, m)| &m.body) else { panic!("{:?}", rig.sent) };
         let part = &fetch.parts[0];

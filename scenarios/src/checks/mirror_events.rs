@@ -82,13 +82,6 @@ pub(super) fn on_event<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, trace: &
             fetchers.retain(|f| f.0 != node);
             fetchers.push((node, source));
         }
-        Trace::Truncated { partition, cause: CutCause::Alignment, .. } => {
-            cx.at.partition = Some(partition);
-            let g = ghost.clusters[own].partition(partition);
-            if knows && !g.more().states_lost {
-                s38_durable_states::acts(cx, g, Some(MirrorState::LogAlignment));
-            }
-        }
         Trace::MirrorFetcherRemoved { partition, source } => {
             let g = ghost.clusters[own].partition(partition);
             g.more().fetchers.retain(|f| *f != (node, source));
@@ -170,6 +163,9 @@ pub(super) fn cut<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: Offs
     }
     s42_isolation::acts(cx, None, "a cut");
     s49_desired_rules::acts(cx, g.life(), g.lead.epoch, "its log was cut");
+    if cause == CutCause::Alignment && g.life().is_some() {
+        s38_durable_states::acts(cx, g, Some(MirrorState::LogAlignment));
+    }
     if let Some(life) = &mut g.more().life {
         life.cut = Some(to);
     }
