@@ -3,7 +3,7 @@
 
 use mirrorlab_model::client::commands::Command;
 use mirrorlab_model::client::mirror_orders::{MirrorOrder, Which};
-use mirrorlab_model::ids::{BrokerId, NodeId};
+use mirrorlab_model::ids::{BrokerId, Nanos, NodeId};
 use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::metadata::patterns::Patterns;
 use mirrorlab_model::states::DesiredState;
@@ -71,6 +71,8 @@ pub struct Setup {
 pub struct Wish {
     /// Index of the mirror's cluster.
     pub cluster: u8,
+    /// When it was said.
+    pub at: Nanos,
     /// The mirror.
     pub mirror: Arc<str>,
     /// Names and patterns; none: all topics of the mirror.
@@ -82,7 +84,7 @@ pub struct Wish {
 impl Wish {
     /// What a command says of what is wanted.
     #[must_use]
-    pub fn of(cluster: u8, command: &Command) -> Option<Self> {
+    pub fn of(cluster: u8, at: Nanos, command: &Command) -> Option<Self> {
         let named = |words: &[&[Arc<str>]]| {
             let all: Vec<&str> = words.iter().flat_map(|list| list.iter().map(|word| &**word)).collect();
             (!all.is_empty()).then(|| Patterns::of(&all))
@@ -101,7 +103,15 @@ impl Wish {
             Command::Mirror(MirrorOrder::Delete(mirror)) => (mirror, None, DesiredState::Unknown),
             _ => return None,
         };
-        Some(Self { cluster, mirror: mirror.clone(), topics, desired })
+        Some(Self { cluster, at, mirror: mirror.clone(), topics, desired })
+    }
+
+    /// Whether it is about that topic of that mirror.
+    #[must_use]
+    pub fn is_about(&self, cluster: u8, mirror: &str, topic: &str) -> bool {
+        self.cluster == cluster
+            && &*self.mirror == mirror
+            && self.topics.as_ref().is_none_or(|topics| topics.matches(topic))
     }
 }
 
@@ -114,9 +124,7 @@ impl Setup {
     /// What an operator wanted last of a topic of a mirror.
     #[must_use]
     pub fn wanted(&self, cluster: u8, mirror: &str, topic: &str) -> Option<DesiredState> {
-        let of = |w: &&Wish| w.cluster == cluster && &*w.mirror == mirror;
-        let about = |w: &&Wish| w.topics.as_ref().is_none_or(|topics| topics.matches(topic));
-        self.wishes.iter().rev().filter(of).find(about).map(|w| w.desired)
+        self.wishes.iter().rev().find(|w| w.is_about(cluster, mirror, topic)).map(|w| w.desired)
     }
     /// The node of a broker.
     #[must_use]
