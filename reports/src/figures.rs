@@ -26,3 +26,19 @@ pub const FETCH_BOUND_MB_PER_S: &str = "fetch_bound_mb_per_s";
 pub const LINK_BOUND_MB_PER_S: &str = "link_bound_mb_per_s";
 /// What producers offered, in MB per second.
 pub const OFFERED_MB_PER_S: &str = "offered_mb_per_s";
+/// Records acknowledged at the source and not in the log of a copy that was stopped, in all; absent if unknown for one partition.
+pub const LEFT_BEHIND_RECORDS: &str = "left_behind_records";
+/// The same by partition: 99th percentile.
+pub const RPO_RECORDS_P99: &str = "rpo_records_p99";
+/// The same by partition: the most.
+pub const RPO_RECORDS_MAX: &str = "rpo_records_max";
+/// Age of the first of them by partition, in seconds: 99th percentile.
+pub const RPO_S_P99: &str = "rpo_s_p99";
+/// The same: the most.
+pub const RPO_S_MAX: &str = "rpo_s_max";
+/// Seconds from the order to stop to STOPPED, by partition: 99th percentile; absent if one never came there.
+pub const RTO_S_P99: &str = "rto_s_p99";
+/// The same: the most.
+pub const RTO_S_MAX: &str = "rto_s_max";
+/// Acknowledged records that alignments cut from sides that returned as copies.
+pub const DROPPED_ACKED_RECORDS: &str = "dropped_acked_records";

@@ -3,8 +3,9 @@
 //! The same record gives the same page, byte for byte.
 
 use crate::charts::{self, Bar, Reach};
+use crate::failovers;
 use crate::figures;
-use crate::record::{Curve, Record, Row, Verdict, Violation};
+use crate::record::{Curve, Failover, FailoverKind, Record, Row, Verdict, Violation};
 use crate::rows::{self, figure};
 use crate::show::{self, count, number, seconds};
 use maud::{html, Markup, PreEscaped, DOCTYPE};
@@ -113,6 +114,7 @@ fn switches(record: &Record) -> Markup {
 fn run(record: &Record, reaches: &[(String, Reach)]) -> Markup {
     html! {
         (tiles(record))
+        (failovers(record))
         @for curve in &record.curves { (chart(record, curve, reaches)) }
         (bands(record))
         (expectations(record))
@@ -146,6 +148,51 @@ fn tiles(record: &Record) -> Markup {
         @if unknown > 0.0 {
             p.muted { "* " (number(unknown)) " of " (number(unknown + record.lag.count as f64)) " samples of lag were unknown \
                 (before the first fetch, source silent); percentiles leave them out." }
+        }
+    }
+}
+
+fn failovers(record: &Record) -> Markup {
+    html! {
+        @if !record.failovers.is_empty() {
+            h2 { "Failovers and returns" }
+            @for failover in &record.failovers {
+                div.wide { table {
+                    @for (name, text) in failovers::lines(failover) { tr { th { (name.trim()) } td { (text) } } }
+                } }
+                @if !failover.parts.is_empty() { (parts(failover)) }
+            }
+        }
+    }
+}
+
+/// By partition; seconds count from the order.
+fn parts(failover: &Failover) -> Markup {
+    let stop = failover.kind == FailoverKind::Stop;
+    let s = show::number_or_none;
+    let unknown = |known: Option<f64>| known.map_or_else(|| "unknown".to_owned(), number);
+    html! {
+        details {
+            summary { "by partition" }
+            div.wide { table {
+                tr {
+                    th.n { "partition" }
+                    @if stop {
+                        th.n { "left behind" } th.n { "RPO s" } th.n { "writable s" } th.n { "first write s" } th.n { "first read s" }
+                    } @else { th.n { "mirroring s" } th.n { "offsets dropped" } th.n { "acknowledged" } }
+                }
+                @for part in &failover.parts {
+                    tr {
+                        td.n { (part.partition) }
+                        @if stop {
+                            td.n { (unknown(part.left_behind.map(|n| n as f64))) } td.n { (unknown(part.rpo_s)) } td.n { (s(part.done_s)) }
+                            td.n { (s(part.first_write_s)) } td.n { (s(part.first_read_s)) }
+                        } @else {
+                            td.n { (s(part.done_s)) } td.n { (count(part.dropped_offsets)) } td.n { (count(part.dropped_acked)) }
+                        }
+                    }
+                }
+            } }
         }
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::record::FailoverPart;
 use crate::samples;
 
 fn all() -> [Record; 3] {
@@ -51,4 +52,15 @@ fn large_matrices_have_charts_for_some_rows_only() {
     record.rows = (0..70).map(|n| record.rows[n % 6].clone()).collect();
     let page = page(&record);
     assert_eq!(page.matches("<svg").count(), 1 + 2 * CHARTED_ROWS_MAX);
+}
+
+#[test]
+fn a_page_tells_what_stops_and_returns_cost() {
+    let part = FailoverPart { left_behind: Some(12_345), ..FailoverPart::default() };
+    let stop = Failover { mirror: "east-to-west".to_owned(), done: 1, parts: vec![part], ..Failover::default() };
+    let start = Failover { kind: FailoverKind::Start, dropped_offsets: 4, parts: vec![], ..stop.clone() };
+    let page = page(&Record { failovers: vec![stop, start], ..samples::pass() });
+    for part in ["Failovers and returns", "east-to-west", "12,345", "at most 4 records", "the source lives"] {
+        assert!(page.contains(part), "{part}");
+    }
 }

@@ -5,6 +5,7 @@
 
 mod charts;
 pub mod distribution;
+mod failovers;
 pub mod figures;
 pub mod html;
 pub mod junit;

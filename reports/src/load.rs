@@ -202,6 +202,7 @@ pub fn merge(mut records: Vec<Record>) -> Option<Record> {
         guards: Default::default(),
         trace_hash: String::new(),
         figures: BTreeMap::new(),
+        failovers: Vec::new(),
         lag: Default::default(),
         curves: Vec::new(),
         bands: Vec::new(),

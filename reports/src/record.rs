@@ -175,6 +175,88 @@ pub struct Percentiles {
     pub max: f64,
 }
 
+/// What an order about a mirrored topic was: to stop, or to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FailoverKind {
+    /// The copy becomes writable.
+    #[default]
+    Stop,
+    /// A side becomes a copy (again).
+    Start,
+}
+
+/// What a stop, or a start after it, cost of one topic. `None` (null): unknown, or never. Seconds count from the order.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Failover {
+    /// Stop or start.
+    pub kind: FailoverKind,
+    /// The mirror.
+    pub mirror: String,
+    /// The topic.
+    pub topic: String,
+    /// When an operator first ordered it, simulated nanoseconds.
+    pub ordered_ns: u64,
+    /// Partitions of the topic.
+    pub partitions: u64,
+    /// Those that came to STOPPED (to MIRRORING, for a start).
+    pub done: u64,
+    /// How long that took: the time to writable of a stop.
+    pub done_s: Option<Percentiles>,
+    /// A stop: when the last replica of the source was gone, if all were when the last mirrored position was noted.
+    pub source_died_ns: Option<u64>,
+    /// Of so many of its partitions.
+    pub source_died_of: u64,
+    /// Records acknowledged at the source and not in the copy's log, in all; `None` if unknown for one partition.
+    pub left_behind: Option<u64>,
+    /// Partitions for which that is unknown.
+    pub left_behind_unknown: u64,
+    /// The same by partition, where known.
+    pub rpo_records: Option<Percentiles>,
+    /// Seconds from the first acknowledgement among them to the death of the source, else to the noting of the position.
+    pub rpo_s: Option<Percentiles>,
+    /// To the first write of a client that was acknowledged after STOPPED, of partitions that had one.
+    pub first_write_s: Option<Percentiles>,
+    /// To the first read of a consumer after STOPPED, of partitions that had one.
+    pub first_read_s: Option<Percentiles>,
+    /// Records that the source's retention removed before they were mirrored (not counted as left behind).
+    pub gap_records: u64,
+    /// Control records that the stop wrote: markers and resets of producer ids.
+    pub control_added: Option<u64>,
+    /// A start: offsets cut from the log of the side that becomes the copy.
+    pub dropped_offsets: u64,
+    /// Records among them; `None` if no replica held them any more.
+    pub dropped_records: Option<u64>,
+    /// Control records among them.
+    pub dropped_control: Option<u64>,
+    /// Records among them that had been acknowledged with acks=all.
+    pub dropped_acked: u64,
+    /// By partition, if they are few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<FailoverPart>,
+}
+
+/// The same of one partition.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct FailoverPart {
+    /// Its number.
+    pub partition: u32,
+    /// Seconds to STOPPED (MIRRORING).
+    pub done_s: Option<f64>,
+    /// A stop: records left behind.
+    pub left_behind: Option<u64>,
+    /// The age of the first of them.
+    pub rpo_s: Option<f64>,
+    /// Seconds to the first accepted write.
+    pub first_write_s: Option<f64>,
+    /// Seconds to the first read.
+    pub first_read_s: Option<f64>,
+    /// A start: offsets cut.
+    pub dropped_offsets: u64,
+    /// Acknowledged records among them.
+    pub dropped_acked: u64,
+}
+
 /// One row of a matrix run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -227,6 +309,9 @@ pub struct Record {
     pub peak_rss_mb: f64,
     /// Everything else that was measured, by name.
     pub figures: BTreeMap<String, f64>,
+    /// What stops of mirrored topics cost, and starts after them, in the order of the orders.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failovers: Vec<Failover>,
     /// Lag of mirrored partitions in records, sampled.
     pub lag: Percentiles,
     /// Curves over simulated time.

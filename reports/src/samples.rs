@@ -73,6 +73,7 @@ pub(crate) fn pass() -> Record {
             (figures::LAG_END, 0.0),
             (figures::LAG_SAMPLES_UNKNOWN, 648.0),
         ]),
+        failovers: vec![],
         lag: Percentiles { count: 2232, p50: 72.0, p99: 23_000.0, max: 27_900.0 },
         curves: vec![curve("mirrored", "MB/s", throughput), curve("lag", "records", lag.collect())],
         bands: vec![

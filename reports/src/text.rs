@@ -4,6 +4,7 @@
 //! with everything needed to run it again. Only the command to paste and the run folder may be wider: broken over two lines
 //! they could not be pasted.
 
+use crate::failovers;
 use crate::figures;
 use crate::record::{Record, Row, StoryLine, Verdict, Violation};
 use crate::rows::{self, figure};
@@ -91,11 +92,23 @@ fn counts(out: &mut String, record: &Record) {
     let (mb, rate) = (figure(record, figures::MIRRORED_MB), figure(record, figures::MIRRORED_MB_PER_S));
     field(out, "mirrored", &format!("{mb} MB, {rate} MB per simulated second"));
     field(out, "lag", &lag(record));
+    failovers(out, record);
     if record.wall_s > 0.0 {
         let memory = number(record.peak_rss_mb);
         field(out, "cost", &format!("{} wall s, {memory} MB peak memory", number(record.wall_s)));
     }
     switches(out, record);
+}
+
+/// What stops of mirrored topics cost, and returns.
+fn failovers(out: &mut String, record: &Record) {
+    for failover in record.failovers.iter().take(failovers::TOLD_MAX) {
+        failovers::lines(failover).iter().for_each(|(name, text)| field(out, name, text));
+    }
+    if record.failovers.len() > failovers::TOLD_MAX {
+        let more = record.failovers.len() - failovers::TOLD_MAX;
+        field(out, "", &format!("… and {more} more stops and starts (summary.json)"));
+    }
 }
 
 /// Guards that were off and quirks that were on: without them a figure means something else.

@@ -139,7 +139,7 @@ impl Lab {
     /// does; returns its id.
     pub fn give(&mut self, cluster: u8, command: Command, insist: bool) -> u32 {
         self.orders += 1;
-        self.setup.wishes.extend(Wish::of(cluster, &command));
+        self.setup.wishes.extend(Wish::of(cluster, self.world.now(), &command));
         let order = Order { id: self.orders, command, timeout: ORDER_TIMEOUT, insist };
         self.world.call(self.setup.admins[usize::from(cluster)], |process, _, cx| {
             if let Process::Admin(admin) = process {

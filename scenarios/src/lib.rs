@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`mod@format`] (what a file may say), [`plan`] (every choice made), [`lab`] (a world made of it), [`setup`]
 //! (who is who), [`faults`] (what steps do), [`conditions`] (how a world is looked at), [`checks`] (what must hold), [`run`]
-//! (phases and verdict), [`marks`], [`meter`], [`story`] (what is told of it), [`folder`] (what it leaves on disk), [`same`]
+//! (phases and verdict), [`marks`], [`meter`], [`failovers`], [`story`] (what is told of it), [`folder`] (what it leaves on disk), [`same`]
 //! (one seed, one history), [`cli`] (the command line), [`api`] (scenarios in Rust), [`face`] and [`hands`] (what a test in
 //! Rust may do to a world).
 
@@ -11,6 +11,7 @@ pub mod checks;
 pub mod cli;
 pub mod conditions;
 pub mod face;
+pub mod failovers;
 pub mod faults;
 pub mod folder;
 pub mod format;

@@ -5,6 +5,7 @@
 
 use crate::checks::{Options as CheckOptions, Suite};
 use crate::conditions::Eye;
+use crate::failovers::Failovers;
 use crate::faults::{undo, Done, Striker, Undo};
 use crate::format::action::{Action, After, Step, Trigger};
 use crate::given::Given;
@@ -84,6 +85,8 @@ const LOOK: Nanos = Nanos::from_millis(250);
 const SWEEP_MAX: u64 = 1_000;
 /// The same of the end of the safety phase.
 const SWEEP_AT_HEAL_MAX: u64 = 20_000;
+/// Acknowledgements are kept for a stop that may come: with more partitions than this, only if a step orders one.
+const KEEPS_ACKS_MAX: u64 = 20_000;
 /// What a mirror's retry may take until the mirror has everything again.
 const RETRY_TIME: Nanos = Nanos::from_secs(30);
 /// How often convergence is looked at in a small world: the grain of the catch-up time.
@@ -112,6 +115,7 @@ pub struct Run {
     striker: Striker,
     marks: Marks,
     meter: Meter,
+    failovers: Failovers,
     story: Story,
     pub(crate) bands: Vec<Band>,
     base: Nanos,
@@ -164,6 +168,7 @@ impl Run {
         lab.world.schedule_script(LOOK, PHASE);
         Ok(Self {
             meter: Meter::new(phases.safety.nanos() + phases.converge.nanos(), partitions),
+            failovers: Failovers::new(partitions <= KEEPS_ACKS_MAX || job.plan.stage.timeline.iter().any(may_stop)),
             stands: vec![Stand::Waiting; job.plan.stage.timeline.len()],
             waiting: 0,
             counting: 0,
@@ -387,6 +392,7 @@ impl Run {
             self.meter.on_trace(world.now(), event);
             self.story.on_trace(world, &self.lab.setup, event);
         }
+        self.failovers.on_step(world, &self.lab.setup, &self.suite.core().ghost);
         let violations = self.suite.on_step(&self.lab.world, &self.lab.setup);
         if !violations.is_empty() {
             return ControlFlow::Break(End { violations: violations.to_vec(), excuses: Vec::new() });
@@ -605,6 +611,7 @@ impl Run {
             figures.insert("lag_end".into(), lag as f64);
         }
         self.bounds(&mut figures);
+        self.failovers.figures(&mut figures);
         let counts = self.lab.world.counts();
         let end = self.now();
         Record {
@@ -628,6 +635,7 @@ impl Run {
             wall_s: 0.0,
             peak_rss_mb: 0.0,
             figures,
+            failovers: self.failovers.told(),
             lag: self.meter.lag_percentiles(),
             curves: self.meter.curves(),
             bands: self.bands.clone(),
@@ -746,6 +754,7 @@ impl Run {
                 met: n == 0,
             });
         }
+        self.failovers.expectations(expect, &mut out);
         self.given.expectations(&self.job.plan.stage, &self.lab, &mut out);
         for (n, step) in self.job.plan.stage.timeline.iter().enumerate() {
             let got = match (&self.stands[n], &step.trigger) {
@@ -797,4 +806,9 @@ impl Run {
             stage.producers.values().any(|p| p.acks != crate::format::types::Acks::None).then_some(Mark::Acked);
         named.chain(mirrors).chain(producers).find(|m| self.marks.count(*m) == 0).map(|m| m.name().to_owned())
     }
+}
+
+/// Whether a step may order a stop.
+fn may_stop(step: &Step) -> bool {
+    matches!(step.action, Action::StopMirror { .. } | Action::Cli { .. })
 }

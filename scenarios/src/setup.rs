@@ -3,7 +3,7 @@
 
 use mirrorlab_model::client::commands::Command;
 use mirrorlab_model::client::mirror_orders::{MirrorOrder, Which};
-use mirrorlab_model::ids::{BrokerId, NodeId};
+use mirrorlab_model::ids::{BrokerId, Nanos, NodeId};
 use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::metadata::patterns::Patterns;
 use mirrorlab_model::states::DesiredState;
@@ -71,6 +71,8 @@ pub struct Setup {
 pub struct Wish {
     /// Index of the mirror's cluster.
     pub cluster: u8,
+    /// When it was said.
+    pub at: Nanos,
     /// The mirror.
     pub mirror: Arc<str>,
     /// Names and patterns; none: all topics of the mirror.
@@ -84,7 +86,7 @@ pub struct Wish {
 impl Wish {
     /// What a command says of what is wanted.
     #[must_use]
-    pub fn of(cluster: u8, command: &Command) -> Option<Self> {
+    pub fn of(cluster: u8, at: Nanos, command: &Command) -> Option<Self> {
         let named = |words: &[&[Arc<str>]]| {
             let all: Vec<&str> = words.iter().flat_map(|list| list.iter().map(|word| &**word)).collect();
             (!all.is_empty()).then(|| Patterns::of(&all))
@@ -107,7 +109,15 @@ impl Wish {
             _ => return None,
         };
         let recovers = matches!(command, Command::Mirror(MirrorOrder::Recover { .. }));
-        Some(Self { cluster, mirror: mirror.clone(), topics, desired, recovers })
+        Some(Self { cluster, at, mirror: mirror.clone(), topics, desired, recovers })
+    }
+
+    /// Whether it is about that topic of that mirror.
+    #[must_use]
+    pub fn is_about(&self, cluster: u8, mirror: &str, topic: &str) -> bool {
+        self.cluster == cluster
+            && &*self.mirror == mirror
+            && self.topics.as_ref().is_none_or(|topics| topics.matches(topic))
     }
 }
 
@@ -128,9 +138,7 @@ impl Setup {
         self.about(cluster, mirror, topic).filter(|w| w.recovers).count()
     }
     fn about<'a>(&'a self, cluster: u8, mirror: &'a str, topic: &'a str) -> impl DoubleEndedIterator<Item = &'a Wish> {
-        let of = move |w: &&Wish| w.cluster == cluster && &*w.mirror == mirror;
-        let about = move |w: &&Wish| w.topics.as_ref().is_none_or(|topics| topics.matches(topic));
-        self.wishes.iter().filter(of).filter(about)
+        self.wishes.iter().filter(move |w| w.is_about(cluster, mirror, topic))
     }
     /// The node of a broker.
     #[must_use]

@@ -5,7 +5,7 @@
 //! it ([`Markers::take_own`]) and answered for in the same way.
 
 use crate::coordinator::txn_records::Member;
-use crate::guards::transactions as guard;
+use crate::guards::{prototype as quirk, transactions as guard};
 use crate::ids::{BrokerId, ConnId, Nanos, NodeId, Now, PartitionIx, ProducerEpoch, ProducerId};
 use crate::metadata::image::MetadataImage;
 use crate::mirror::link::Link;
@@ -164,6 +164,7 @@ impl Markers {
     pub fn written(&mut self, job: JobId, member: &Member, error: ErrorCode, now: Now, cx: &mut Cx<'_>) {
         let Some(found) = self.jobs.get_mut(&job) else { return };
         match error {
+            ErrorCode::ReadOnlyTopic if cx.guards.quirk(quirk::MarkersMeetTheGate) => return,
             // A partition that follows a source gets its end from there.
             ErrorCode::None | ErrorCode::ReadOnlyTopic => {}
             // A newer coordinator, or a newer producer by its word, was there: it finishes what is to be finished.

@@ -13,6 +13,7 @@ registry! { base 384;
     quirk "L" IllegalTransitionPasses: "A transition that the table does not have is answered as if it were committed.", "D-8, decision 10", ["S38", "S37"];
     quirk "JL" SilenceIsNone: "A position that could not be looked up counts as none: the log is cut to its start.", "D-11, decision 6", ["S35", "S6"];
     quirk "JL" MarkerErrorsIgnored: "Abort markers that could not be written are passed over.", "D-13, decision 13", ["S41", "S20"];
+    quirk "J" MarkersMeetTheGate: "A marker for a partition that became read-only is refused for good, and its transaction never ends.", "D-17, decision 9", ["L1", "L7"];
     quirk "L" RefusedRequestStaysPending: "A transition that is not legal is remembered as under way, and the same one is not made when it is legal.", "D-15, decision 10", ["L10", "L9"];
     quirk "JL" DeposedLeaderStopsOn: "A leader that waits for a bump and is deposed goes on with its stop, and commits STOPPED.", "D-22, K9, K22, decisions 11 and 33", ["S41", "S40", "S37"];
     quirk "L" StopDoesNotAwaitPosition: "A stop goes on before its last position is committed.", "D-24, decision 7", ["S39"];

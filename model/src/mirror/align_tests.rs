@@ -81,7 +81,7 @@ fn c_1_what_was_written_after_the_cut_goes_before_mirroring_begins() {
         rig.source.positions = vec![found(ErrorCode::None, MirrorState::Stopped, Some((0, 2)))];
     });
     assert_eq!((rig.state(0).0, rig.end(), cuts(&rig).len()), (MirrorState::LogAlignment, 2, 1));
-    rig.opened(rig.connects[1].0);
+    rig.opened(rig.connects.iter().rfind(|(_, to)| *to == SOURCE).unwrap().0);
     rig.answer_to(is_epochs, epochs_end(0, 2));
     assert_eq!((rig.state(0).0, rig.end()), (MirrorState::Mirroring, 2));
     assert_eq!(cuts(&rig), [(Offset(2), CutCause::Alignment)]);

@@ -115,3 +115,7 @@ impl MirrorManager {
         company.iter().any(waits) && cx.guards.quirk(quirk::BumpWaitsForCompany)
     }
 }
+
+#[cfg(test)]
+#[path = "quirks_tests.rs"]
+mod tests;

@@ -147,7 +147,11 @@ impl MirrorManager {
         cx: &mut Cx<'_>,
     ) -> Result<Offset, FailCause> {
         let log = task.replicas.log(partition).ok_or(FailCause::Storage)?;
-        let open: Vec<_> = log.producers().open_transactions().collect();
+        let mut open: Vec<_> = log.producers().open_transactions().collect();
+        let refused = !open.is_empty() && task.replicas.is_under_min_isr(partition);
+        if refused && cx.guards.quirk(quirk::MarkerErrorsIgnored) {
+            open.clear(); // NOT_ENOUGH_REPLICAS for each of them, and on it goes
+        }
         for transaction in open {
             if cx.guards.admits(guard::StopAbortsOpenTransactions, false) {
                 continue;

@@ -130,7 +130,14 @@ impl Replicas {
         if isr != leader.isr && cx.guards.admits(guard::OneIsrChangeAtATime, !in_flight) {
             self.propose(slot, lead, isr, cx);
         }
-        self.recheck_join(lead, cx);
+        // Who fell behind comes back by its own fetches: what it held once says nothing of now, and a watermark that stands still
+        // below `min.insync.replicas` would let it in as often as it is taken out.
+        for at in 0..self.leaders[lead].followers.len() {
+            let follower = self.leaders[lead].followers[at];
+            if self.caught_up(&follower, end, now) {
+                self.maybe_expand(slot, follower.broker, cx);
+            }
+        }
         // Time moves the set of followers that the watermark waits for.
         self.advance_watermark(slot, now, cx);
         let leader = &mut self.leaders[lead];

@@ -390,6 +390,14 @@ impl Replicas {
     }
 
     /// `min.insync.replicas`, at most the number of replicas (KIP-966).
+    /// Whether a partition that is led here has fewer replicas in sync than it wants.
+    #[must_use]
+    pub fn is_under_min_isr(&self, partition: PartitionIx) -> bool {
+        let Some(slot) = self.slot(partition) else { return false };
+        let Some(leader) = self.lead(slot).map(|lead| &self.leaders[lead]) else { return false };
+        leader.isr.count_ones() < self.min_isr(self.hot[slot].topic, leader.replicas.len())
+    }
+
     pub(crate) fn min_isr(&self, topic: TopicIx, replicas: usize) -> u32 {
         self.topic(topic).map_or(1, |t| t.min_isr).min(replicas as u32).max(1)
     }

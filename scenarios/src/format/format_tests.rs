@@ -194,11 +194,17 @@ fn mistakes_are_told_apart() {
         ("[phases]\nsafety = \"3652 d\"\nconverge = \"1 d\"\n", "out-of-range"),
         ("[expect]\nviolation = [\"S99\"]\n", "unknown-name"),
         ("[expect]\nmust_reach = [\"Nirvana\"]\n", "unknown-name"),
+        ("[expect]\nrpo_records = {}\n", "missing-key"),
+        ("[expect]\nrpo = { p95 = \"1 s\" }\n", "unknown-key"),
+        ("[expect]\nrto = { max = 5 }\n", "missing-unit"),
+        ("[expect]\nrpo_records = { p50 = 5, max = 4 }\n", "conflict"),
         ("[plan]\nscenario = 3\n", "wrong-type"),
     ] {
         assert_eq!(code(tail), expected, "{tail}");
     }
     assert_eq!(first("title = \"t\"\nguards_off = [\"FetchOffsetMatchs\"]\n[clusters.a]\n").0, "unknown-name");
+    let unmirrored = "title = \"t\"\n[clusters.a]\n[expect]\nrpo = { max = \"1 s\" }\n";
+    assert_eq!(first(unmirrored).0, "conflict");
     assert_eq!(first("title = \"t\"\nseed = -1\n[clusters.a]\n").0, "negative");
     assert_eq!(first("title = \"t\"\ntitle = \"t\"\n[clusters.a]\n").0, "duplicate-key");
     assert_eq!(first("title = \"t\n").0, "syntax");

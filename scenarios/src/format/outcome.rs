@@ -79,12 +79,20 @@ impl Build<'_> {
             never_reach: t.names(&mut self.cx, "never_reach", ("mark", "marks"), marks),
             equals: self.equals(&mut t),
             violation: t.names(&mut self.cx, "violation", ("invariant", "invariants"), invariants),
-            rpo_records: bounds(&mut self.cx, &mut t, "rpo_records", |cx, t, key| {
+            rpo_records: bounds(&mut self.cx, &mut t, ("rpo_records", "200"), |cx, t, key| {
                 t.count(cx, key, 0..=1 << 62).map(|n| n.value)
             }),
-            rpo: bounds(&mut self.cx, &mut t, "rpo", |cx, t, key| t.unit(cx, key)),
-            rto: bounds(&mut self.cx, &mut t, "rto", |cx, t, key| t.unit(cx, key)),
+            rpo: bounds(&mut self.cx, &mut t, ("rpo", "\"2 s\""), |cx, t, key| t.unit(cx, key)),
+            rto: bounds(&mut self.cx, &mut t, ("rto", "\"10 s\""), |cx, t, key| t.unit(cx, key)),
         };
+        for key in ["rpo_records", "rpo", "rto"] {
+            if self.stage.mirrors.is_empty() && t.has(key) {
+                let message = format!("`expect.{key}` is about stops of mirrored topics, and there is no mirror");
+                let help =
+                    format!("add a `[mirrors.NAME]` table and a step `do = \"stop-mirror\"`, or leave `{key}` out");
+                self.cx.error(&t.key_span(key), "conflict", message, help);
+            }
+        }
         self.stage.expect = expect;
         t.finish(&mut self.cx);
     }
@@ -182,15 +190,33 @@ fn strike(cx: &mut Cx<'_>, t: &mut Table<'_, '_>) -> Strike {
     Strike { weight, min, max, count }
 }
 
-fn bounds<T>(
+fn bounds<T: PartialOrd>(
     cx: &mut Cx<'_>,
     t: &mut Table<'_, '_>,
-    key: &'static str,
+    (key, example): (&'static str, &str),
     read: impl Fn(&mut Cx<'_>, &mut Table<'_, '_>, &'static str) -> Option<T>,
 ) -> Option<Bounds<T>> {
     let mut inner = t.table(cx, key, format!("`expect.{key}`"))?;
     let mut at = |name: &'static str| read(cx, &mut inner, name);
     let bounds = Bounds { p50: at("p50"), p90: at("p90"), p99: at("p99"), p999: at("p999"), max: at("max") };
+    let named = [
+        ("p50", &bounds.p50),
+        ("p90", &bounds.p90),
+        ("p99", &bounds.p99),
+        ("p999", &bounds.p999),
+        ("max", &bounds.max),
+    ];
+    let given: Vec<(&str, &T)> = named.into_iter().filter_map(|(name, bound)| Some((name, bound.as_ref()?))).collect();
+    if given.is_empty() && inner.entries().is_empty() {
+        let help = format!("write `{key} = {{ p99 = {example} }}`, or leave it out");
+        cx.error(&inner.span, "missing-key", format!("`expect.{key}` bounds nothing"), help);
+    }
+    // What half of them may not exceed, all of them may not be held to less.
+    for pair in given.windows(2).filter(|pair| pair[0].1 > pair[1].1) {
+        let (low, high) = (pair[0].0, pair[1].0);
+        let message = format!("`expect.{key}` bounds {high} lower than {low}: no run could use the bound of {low}");
+        cx.error(&inner.key_span(high), "conflict", message, format!("raise `{high}`, or leave `{low}` out"));
+    }
     inner.finish(cx);
     Some(bounds)
 }

@@ -460,13 +460,13 @@ pub struct Expect {
     /// The run passes only if one of these is the first violation or stall.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub violation: Vec<String>,
-    /// Upper bounds of the records not yet mirrored, sampled over the safety phase.
+    /// Upper bounds, by stopped partition, of the records acknowledged at the source that the copy did not have at STOPPED.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rpo_records: Option<Bounds<u64>>,
-    /// Upper bounds of the age of the oldest record not yet mirrored.
+    /// Upper bounds of the age of the first of them when the source died, or else when the last mirrored position was noted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rpo: Option<Bounds<Time>>,
-    /// Upper bounds of the time from a stop or failover order to the first accepted write.
+    /// Upper bounds of the time from an order to stop to STOPPED, by partition: then the copy is writable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto: Option<Bounds<Time>>,
 }
