@@ -114,7 +114,9 @@ impl<'a> Eye<'a> {
             Term::Resets(at) => self.controls(at, ControlType::MirrorPidReset),
             Term::Aborts(at) => self.controls(at, ControlType::Abort),
             Term::Commits(at) => self.controls(at, ControlType::Commit),
-            Term::RecordEpoch(at, offset) => self.each(at, |c, image, p| self.record_epoch(c, image, p, *offset as i64)),
+            Term::RecordEpoch(at, offset) => {
+                self.each(at, |c, image, p| self.record_epoch(c, image, p, *offset as i64))
+            }
             Term::PositionEpoch(at) => {
                 self.each_position(at, |position| i64::from(position.map_or(-1, |position| position.epoch.0)))
             }
@@ -300,7 +302,8 @@ impl<'a> Eye<'a> {
         let position = |number| {
             let key = StateKey { mirror: at.of.as_str().into(), topic: topic.id, number };
             let mut brokers = self.setup.clusters[usize::from(cluster)].brokers.iter();
-            let told = brokers.find_map(|node| self.world.node(*node).broker()?.mirror.coordinator.read(&key, image).ok())?;
+            let told =
+                brokers.find_map(|node| self.world.node(*node).broker()?.mirror.coordinator.read(&key, image).ok())?;
             Some(Seen::Number(look(told.and_then(|record| record.position))))
         };
         numbers.map(position).collect()

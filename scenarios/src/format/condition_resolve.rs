@@ -203,7 +203,8 @@ impl Build<'_> {
     /// A record by topic, partition and offset.
     fn record_epoch(&mut self, places: &Places<'_>, call: &Call) -> Option<Term> {
         let [topic, _, offset] = &call.arguments[..] else {
-            let message = format!("`record_epoch` takes a topic, a partition and an offset, not {}", call.arguments.len());
+            let message =
+                format!("`record_epoch` takes a topic, a partition and an offset, not {}", call.arguments.len());
             let help = "write `record_epoch(east/orders, 0, 6)`".to_owned();
             self.cx.error(&places.of(&call.span), "bad-condition", message, help);
             return None;

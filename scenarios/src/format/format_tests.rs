@@ -121,7 +121,8 @@ fn terms_look_into_logs_at_positions_and_for_topics_that_are_not_there() {
     assert_eq!(when.to_string(), text);
     let s = with("[expect]\nequals = { \"position_epoch(orders, 0)\" = -1, \"aborts(east/orders)\" = 0 }\n").unwrap();
     assert_eq!(s.stage.expect.equals.len(), 2);
-    for wrong in ["record_epoch(west/orders, 3)", "record_epoch(west/orders, 8, 1)", "record_epoch(west/orders, 0, -1)"] {
+    for wrong in ["record_epoch(west/orders, 3)", "record_epoch(west/orders, 8, 1)", "record_epoch(west/orders, 0, -1)"]
+    {
         let code = code(&format!("[[timeline]]\nwhen = \"{wrong} == 1\"\ndo = \"heal\"\n"));
         assert!(matches!(code, "bad-condition" | "unknown-partition"), "{wrong}: {code}");
     }
