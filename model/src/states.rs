@@ -209,4 +209,43 @@ mod tests {
             assert_eq!(may, legal, "{after:?}");
         }
     }
+
+    /// PAU-02. All 81 pairs, under decision 28: FAILED leads back to what it came from, UNKNOWN to STOPPING.
+    #[test]
+    fn pau_02_legal_transitions() {
+        use MirrorState as S;
+        let table: [(S, &[S]); 9] = [
+            (S::LogAlignment, &[S::Unknown, S::Stopped, S::Failed]),
+            (S::EpochFencing, &[S::Mirroring, S::Failed]),
+            (S::UleRecovery, &[S::Mirroring, S::Failed]),
+            (S::Mirroring, &[S::LogAlignment, S::EpochFencing, S::UleRecovery, S::Paused, S::Failed]),
+            (S::Pausing, &[S::Mirroring, S::Failed]),
+            (S::Paused, &[S::Pausing]),
+            (
+                S::Stopping,
+                &[
+                    S::LogAlignment,
+                    S::EpochFencing,
+                    S::UleRecovery,
+                    S::Mirroring,
+                    S::Pausing,
+                    S::Paused,
+                    S::Failed,
+                    S::Unknown,
+                ],
+            ),
+            (S::Stopped, &[S::Stopping]),
+            (S::Failed, &S::ALL),
+        ];
+        let mut pairs = 0;
+        for (to, from) in table {
+            for before in S::ALL {
+                pairs += 1;
+                let legal = before == to || from.contains(&before);
+                assert_eq!(to.can_follow(before), legal, "{} after {}", to.name(), before.name());
+            }
+        }
+        assert_eq!(pairs, 9 * S::ALL.len());
+        assert!(S::ALL.iter().all(|before| S::Unknown.can_follow(*before) == (*before == S::Unknown)), "never written");
+    }
 }

@@ -10,9 +10,10 @@ use crate::setup::Setup;
 use mirrorlab_model::ids::{NodeId, PartitionIx};
 use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::mirror::manager::Part;
-use mirrorlab_model::record::BatchView;
+use mirrorlab_model::mirror::records::StateKey;
+use mirrorlab_model::record::{BatchView, ControlType};
 use mirrorlab_model::replica::Replica;
-use mirrorlab_model::states::DesiredState;
+use mirrorlab_model::states::{DesiredState, LastPosition};
 use mirrorlab_sim::node::Condition as NodeCondition;
 use mirrorlab_sim::world::World;
 use std::collections::BTreeSet;
@@ -108,6 +109,18 @@ impl<'a> Eye<'a> {
             }
             Term::End(at) => self.each(at, |c, _, p| Some(Seen::Number(self.leader(c, p)?.log.high_watermark().0))),
             Term::Start(at) => self.each(at, |c, _, p| Some(Seen::Number(self.leader(c, p)?.log.start().0))),
+            Term::Stable(at) => self.each(at, |c, _, p| Some(Seen::Number(self.leader(c, p)?.log.last_stable().0))),
+            Term::Partitions(at) => vec![self.partition_count(at).map(Seen::Number)],
+            Term::Resets(at) => self.controls(at, ControlType::MirrorPidReset),
+            Term::Aborts(at) => self.controls(at, ControlType::Abort),
+            Term::Commits(at) => self.controls(at, ControlType::Commit),
+            Term::RecordEpoch(at, offset) => {
+                self.each(at, |c, image, p| self.record_epoch(c, image, p, *offset as i64))
+            }
+            Term::PositionEpoch(at) => {
+                self.each_position(at, |position| i64::from(position.map_or(-1, |position| position.epoch.0)))
+            }
+            Term::PositionOffset(at) => self.each_position(at, |position| position.map_or(-1, |p| p.offset.0)),
             Term::Acked(name) => vec![self.acked(name).map(|n| Seen::Number(n as i64))],
             Term::Read(name) => vec![self.read(name).map(|n| Seen::Number(n as i64))],
             Term::Up(node) => self.each_node(node, NodeCondition::Up),
@@ -131,23 +144,56 @@ impl<'a> Eye<'a> {
         let (of, topic) = topic.split_once('/')?;
         let at = Where { of: of.to_owned(), topic: topic.to_owned(), partition: None };
         let counts = self.each(&at, |c, image, p| {
-            let node = self.setup.broker_node(c, image.partition(p)?.state.leader)?;
-            let replica = self.leader(c, p)?;
-            let (mut count, upto) = (0i64, replica.log.high_watermark());
-            let look = self.world.node(node).disk.look(self.world.store());
-            for file in replica.log.segments().map(|s| s.file) {
-                let batches = (0..look.appends(file)).map(|n| look.append(file, n));
-                for bytes in batches {
-                    let batch = BatchView::parse(&bytes).ok()?;
-                    let counts = batch.base_offset() >= replica.log.start() && batch.next_offset() <= upto;
-                    if counts && !batch.is_control() {
-                        count += i64::from(batch.record_count());
-                    }
+            let mut count = 0;
+            self.committed_batches(c, image, p, |batch| {
+                if !batch.is_control() {
+                    count += i64::from(batch.record_count());
                 }
-            }
+            })?;
             Some(Seen::Number(count))
         });
         counts.into_iter().map(|c| if let Some(Seen::Number(n)) = c { u64::try_from(n).ok() } else { None }).sum()
+    }
+
+    /// Hands over each batch of a leader's log that is committed.
+    fn committed_batches(
+        &self,
+        cluster: u8,
+        image: &MetadataImage,
+        partition: PartitionIx,
+        mut look_at: impl FnMut(&BatchView<'_>),
+    ) -> Option<()> {
+        let node = self.setup.broker_node(cluster, image.partition(partition)?.state.leader)?;
+        let replica = self.leader(cluster, partition)?;
+        let (start, upto) = (replica.log.start(), replica.log.high_watermark());
+        let look = self.world.node(node).disk.look(self.world.store());
+        for file in replica.log.segments().map(|s| s.file) {
+            for bytes in (0..look.appends(file)).map(|n| look.append(file, n)) {
+                let batch = BatchView::parse(&bytes).ok()?;
+                if batch.base_offset() >= start && batch.next_offset() <= upto {
+                    look_at(&batch);
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn controls(&self, at: &Where, wanted: ControlType) -> Vec<Option<Seen>> {
+        self.each(at, |c, image, p| {
+            let mut count = 0;
+            self.committed_batches(c, image, p, |batch| count += i64::from(batch.control_type() == Some(wanted)))?;
+            Some(Seen::Number(count))
+        })
+    }
+
+    fn record_epoch(&self, cluster: u8, image: &MetadataImage, partition: PartitionIx, offset: i64) -> Option<Seen> {
+        let mut found = None;
+        self.committed_batches(cluster, image, partition, |batch| {
+            if batch.base_offset().0 <= offset && offset < batch.next_offset().0 {
+                found = Some(i64::from(batch.leader_epoch().0));
+            }
+        })?;
+        found.map(Seen::Number)
     }
 
     /// The partitions that a condition names, with their clusters.
@@ -155,18 +201,7 @@ impl<'a> Eye<'a> {
     pub fn partitions_of(&self, condition: &Condition) -> Vec<(u8, PartitionIx)> {
         let mut found = Vec::new();
         for term in condition.terms() {
-            let (Term::Mirror(at)
-            | Term::Lag(at)
-            | Term::Leader(at)
-            | Term::Epoch(at)
-            | Term::Isr(at)
-            | Term::End(at)
-            | Term::Start(at)
-            | Term::Attempts(at)
-            | Term::Desired(at)) = term
-            else {
-                continue;
-            };
+            let Some(at) = term.place() else { continue };
             let Some(cluster) = self.cluster_of(&at.of) else { continue };
             let numbers = self.each(at, |_, _, p| Some(Seen::Number(i64::from(p.0))));
             found.extend(numbers.into_iter().filter_map(|n| {
@@ -249,6 +284,29 @@ impl<'a> Eye<'a> {
 
     fn each_mirror_partition(&self, at: &Where, look: impl Fn(u8, PartitionIx) -> Option<Seen>) -> Vec<Option<Seen>> {
         self.each(at, |c, _, p| look(c, p))
+    }
+
+    /// 0 while the cluster does not know the topic.
+    fn partition_count(&self, at: &Where) -> Option<i64> {
+        let image = self.setup.image(self.world, self.cluster_of(&at.of)?)?;
+        let topic = image.topic_by_name(&at.topic).and_then(|t| image.topic(t));
+        Some(topic.map_or(0, |topic| topic.partitions.len() as i64))
+    }
+
+    /// What the coordinator of each partition has committed of its last mirrored position.
+    fn each_position(&self, at: &Where, look: impl Fn(Option<LastPosition>) -> i64) -> Vec<Option<Seen>> {
+        let Some(cluster) = self.cluster_of(&at.of) else { return Vec::new() };
+        let Some(image) = self.setup.image(self.world, cluster) else { return vec![None] };
+        let Some(topic) = image.topic_by_name(&at.topic).and_then(|t| image.topic(t)) else { return vec![None] };
+        let numbers = at.partition.map_or(0..topic.partitions.len() as u32, |p| p..p + 1);
+        let position = |number| {
+            let key = StateKey { mirror: at.of.as_str().into(), topic: topic.id, number };
+            let mut brokers = self.setup.clusters[usize::from(cluster)].brokers.iter();
+            let told =
+                brokers.find_map(|node| self.world.node(*node).broker()?.mirror.coordinator.read(&key, image).ok())?;
+            Some(Seen::Number(look(told.and_then(|record| record.position))))
+        };
+        numbers.map(position).collect()
     }
 
     fn each_mirrored(&self, at: &Where, look: impl Fn(&Part) -> Option<Seen>) -> Vec<Option<Seen>> {

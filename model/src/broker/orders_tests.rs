@@ -5,8 +5,9 @@ use crate::coordinator::routing::STATE_TOPIC;
 use crate::guards::mirror as mirror_guard;
 use crate::states::{MirrorState, StateRecord};
 use crate::wire::messages::{
-    DescribeClusterMirrorsRequest, PauseMirrorTopicsRequest, PauseMirrorTopicsResponse, ReadMirrorStatesRequest,
-    ReadMirrorStatesResponse, RecoverMirrorTopicsRequest, RecoverMirrorTopicsResponse, StopMirrorTopicsRequest,
+    CreatePartitionsRequest, CreatePartitionsResponse, DescribeClusterMirrorsRequest, NamedResult,
+    PauseMirrorTopicsRequest, PauseMirrorTopicsResponse, ReadMirrorStatesRequest, ReadMirrorStatesResponse,
+    RecoverMirrorTopicsRequest, RecoverMirrorTopicsResponse, StopMirrorTopicsRequest,
 };
 use std::sync::Arc;
 
@@ -190,4 +191,27 @@ fn a_look_up_leaves_out_what_this_broker_does_not_coordinate() {
     };
     assert!(answer.positions.is_empty(), "silence is 'unavailable', never 'none' (decision 34)");
     assert_eq!(answer.mirrors.len(), 1);
+}
+
+/// PART-02. Of two topics in one call the mirrored one is refused, the plain one passed on; the results keep their order.
+#[test]
+fn part_02_a_mirrored_topic_does_not_grow_by_a_client_s_word() {
+    let mut host = host();
+    let request = |topics: &[(&str, u32)]| CreatePartitionsRequest {
+        topics: topics.iter().map(|(name, count)| ((*name).into(), *count)).collect(),
+    };
+    host.client(1, request(&[("orders", 9), ("plain", 2)]));
+    let asked = host.take("CreatePartitionsRequest");
+    let Body::CreatePartitionsRequest(passed) = &asked.1.body else { panic!() };
+    assert_eq!(**passed, request(&[("plain", 2)]));
+    let grown = NamedResult { name: "plain".into(), error: ErrorCode::None, message: None };
+    host.reply(&asked, CreatePartitionsResponse { topics: vec![grown] });
+    let Body::CreatePartitionsResponse(answer) = host.take("CreatePartitionsResponse").1.body else { panic!() };
+    let told: Vec<_> = answer.topics.iter().map(|t| (&*t.name, t.error)).collect();
+    assert_eq!(told, [("orders", ErrorCode::InvalidClusterMirrorStates), ("plain", ErrorCode::None)]);
+
+    // Nothing is left to be asked: the answer comes at once.
+    host.client(2, request(&[("orders", 9)]));
+    let Body::CreatePartitionsResponse(answer) = host.take("CreatePartitionsResponse").1.body else { panic!() };
+    assert_eq!(answer.topics[0].error, ErrorCode::InvalidClusterMirrorStates);
 }

@@ -40,4 +40,5 @@ registry! { base 256;
     guard StopAbortsOpenTransactions: "A stop ends every transaction that is open in the mirrored log with a marker.", "D-13, spec 5.2, decision 13", ["S41", "L7"];
     guard StopAwaitsReplicas: "A stop goes on when every in-sync replica has what its last step appended.", "spec 1.6, decision 13", ["S41"];
     guard StopResetsProducers: "A stop makes replicas forget the source's producers before clients may write.", "spec 5.3, decision 13", ["S40", "S16"];
+    guard MirroredTopicGrowsWithSource: "Clients cannot add partitions to a topic that is copied or held: the source has none to fill them.", "peer cases PART-02 and PART-03", ["L11"];
 }

@@ -160,7 +160,7 @@ fn bad_09_a_loop_is_refused_for_good() {
     assert_eq!((rig.state(0).0, rig.end(), rig.source.asked), (MirrorState::Mirroring, 0, 0));
 }
 
-/// CMP-06, decision 26: a source without these requests is refused with a reason, unless one-way mirroring is allowed.
+/// CMP-06, FBK-11, decision 26: a source without these requests is refused with a reason, unless one-way mirroring is allowed.
 #[test]
 fn cmp_06_a_source_that_does_not_tell_is_refused_unless_one_way_is_allowed() {
     let rig = comes_back(|rig| rig.source.error = ErrorCode::UnsupportedVersion);
@@ -221,5 +221,51 @@ fn a_restart_in_the_same_direction_keeps_what_was_mirrored() {
         rig.answer_to(|body| matches!(body, Body::FetchRequest(_)), FetchResponse::default());
         rig.answer_to(is_epochs, epochs_end(0, theirs));
         assert_eq!((rig.state(0).0, rig.end()), (state, end), "{theirs}");
+    }
+}
+
+/// FBK-14. The position is epoch and offset: stopped at (0, 120), while epoch 0 ends here at 100, 120, 130. The log ends at the
+/// smaller of the two; what it lacks is fetched again.
+#[test]
+fn fbk_14_the_smaller_of_epoch_end_and_offset_counts() {
+    for (ends_here, cut) in [(100, 100), (120, 120), (130, 120)] {
+        let mut rig = Rig::new();
+        rig.plain_topic(0, "orders");
+        rig.produce(0, 100);
+        for _ in 100..ends_here {
+            rig.produce(0, 1);
+        }
+        let change = Record::PartitionChange {
+            partition: P,
+            leader: None,
+            leader_epoch: Some(LeaderEpoch(1)),
+            isr: None,
+            elr: None,
+            last_known_elr: None,
+            recovering: None,
+            replicas: None,
+        };
+        rig.metadata(&[change]);
+        rig.produce(0, 40);
+        assert_eq!(rig.end(), ends_here + 40);
+        rig.source.listed = vec![listed(&[])];
+        rig.source.positions = vec![found(ErrorCode::None, MirrorState::Stopped, Some((0, 120)))];
+        rig.start(0);
+        rig.opened(rig.connects[0].0);
+        rig.answer(&[(0, "orders")]);
+        // The epoch is raised before local records of it go.
+        let raised = Record::PartitionChange {
+            partition: P,
+            leader: None,
+            leader_epoch: Some(LeaderEpoch(2)),
+            isr: None,
+            elr: None,
+            last_known_elr: None,
+            recovering: None,
+            replicas: None,
+        };
+        assert_eq!((rig.end(), cuts(&rig).len()), (ends_here + 40, 0));
+        rig.metadata(&[raised]);
+        assert_eq!((rig.state(0).0, rig.end()), (MirrorState::LogAlignment, cut), "{ends_here}");
     }
 }

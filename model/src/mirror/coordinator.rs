@@ -201,6 +201,11 @@ impl Coordinator {
         let mut engine = Engine::new(States::default(), log.start().0);
         let mut bad = None;
         let read = log.for_each_batch(cx.disk, log.start(), |batch| {
+            // What rotted on the disk may still parse: a wrong state would be told as if it were committed (BAD-20).
+            if !batch.crc_valid() {
+                bad = Some("a batch whose checksum is wrong");
+                return;
+            }
             if batch.is_control() {
                 return;
             }

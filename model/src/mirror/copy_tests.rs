@@ -212,3 +212,35 @@ fn without_a_session_every_request_names_all_partitions() {
         assert_eq!((fetch.session_id, fetch.parts.len()), if fetch.session_epoch == 0 { (0, 2) } else { (7, 0) });
     }
 }
+
+/// BAD-17. An answer with offset 5 while the log ends at 7: that partition fails, the other one goes on, and the retry asks from
+/// the log's end.
+#[test]
+fn bad_17_an_answer_that_does_not_continue_the_log_fails_its_partition_alone() {
+    let mut rig = Rig::new();
+    rig.fetching(0, "t", 20);
+    rig.fetched(7, &[batch_at(0, 7, 0, 1)]);
+    rig.mirrored_topic_in(1, "u", 20);
+    if rig.sent.iter().any(|(_, m)| matches!(m.body, Body::MetadataRequest(_))) {
+        rig.answer(&[(0, "t"), (1, "u")]);
+    }
+    assert_eq!((rig.state(0), rig.state(1).0, rig.end()), ((MirrorState::Mirroring, 0), MirrorState::Mirroring, 7));
+    while !is_fetch(&rig.last().1.body) {
+        rig.sent.pop();
+    }
+    rig.fetched(9, &[batch_at(5, 2, 0, 2)]);
+    assert_eq!((rig.state(0), rig.state(1).0, rig.end()), ((MirrorState::Failed, 1), MirrorState::Mirroring, 7));
+    rig.pass(3);
+    let asked = rig.sent.iter().rev().find_map(|(_, m)| match &m.body {
+        Body::OffsetForLeaderEpochRequest(_) => Some(-1),
+        Body::FetchRequest(fetch) => fetch.parts.iter().find(|p| p.partition == P).map(|p| p.fetch_offset.0),
+        _ => None,
+    });
+    assert!(rig.state(0).0 == MirrorState::Mirroring && matches!(asked, Some(-1 | 7)), "{asked:?}");
+    if asked == Some(-1) {
+        rig.answer_to(is_epochs, epoch_ends(&[(P, 0, 7)]));
+        let (_, message) = rig.sent.iter().rev().find(|(_, m)| is_fetch(&m.body)).expect("a fetch");
+        let Body::FetchRequest(fetch) = &message.body else { unreachable!("a fetch") };
+        assert!(fetch.parts.iter().any(|part| part.partition == P && part.fetch_offset == Offset(7)), "{fetch:?}");
+    }
+}

@@ -80,3 +80,113 @@ fn cli_12_exactly_two_tombstones_the_state_first() {
     records.iter().for_each(|record| apply(&mut table, record));
     assert_eq!(table.get(&key()), None);
 }
+
+/// LEAD-24. Writes of an older leader are refused before anything else is looked at, and leave no record. A write that names no
+/// epoch is older than any that was stored (the older coordinator lets it pass: K8; here a write names the epoch that was captured
+/// when its transition began, decision 32).
+#[test]
+fn lead_24_state_writes_are_fenced_by_leader_epoch() {
+    let mut table = Table::default();
+    assert_eq!(commit(&mut table, &write(MirrorState::LogAlignment, 5, 0)), Ok(1));
+    let before = table.clone();
+    for (leader_epoch, state_epoch) in [(3, 1), (3, 7), (-1, 1)] {
+        let refused = commit(&mut table, &write(MirrorState::Mirroring, leader_epoch, state_epoch));
+        assert_eq!(refused, Err(ErrorCode::FencedLeaderEpoch), "{leader_epoch}");
+    }
+    assert_eq!(table, before);
+    assert_eq!(commit(&mut table, &write(MirrorState::Mirroring, 5, 1)), Ok(2));
+    assert_eq!(commit(&mut table, &write(MirrorState::Pausing, 6, 2)), Ok(3));
+    let now = table.get(&key()).expect("written");
+    assert_eq!((now.leader_epoch, now.state, now.state_epoch), (LeaderEpoch(6), MirrorState::Pausing, 3));
+    assert_eq!(
+        commit(&mut table, &write(MirrorState::Paused, 5, 3)),
+        Err(ErrorCode::FencedLeaderEpoch),
+        "6 is stored now"
+    );
+}
+
+/// LEAD-25. A write builds on the state epoch that its writer knows, or on any (-1); of two that build on the same one wins.
+#[test]
+fn lead_25_state_writes_are_fenced_by_state_epoch() {
+    let mut table = Table::default();
+    assert_eq!(commit(&mut table, &write(MirrorState::LogAlignment, 1, 0)), Ok(1));
+    assert_eq!(commit(&mut table, &write(MirrorState::Mirroring, 1, 1)), Ok(2));
+    for epoch in 2..5 {
+        assert_eq!(commit(&mut table, &write(MirrorState::Mirroring, 1, epoch)), Ok(epoch + 1));
+    }
+    let before = table.clone();
+    assert_eq!(commit(&mut table, &write(MirrorState::Pausing, 1, 3)), Err(ErrorCode::FencedStateEpoch));
+    assert_eq!(table, before);
+    // Two brokers both expect 5.
+    assert_eq!(commit(&mut table, &write(MirrorState::Pausing, 1, 5)), Ok(6));
+    assert_eq!(commit(&mut table, &write(MirrorState::Stopping, 1, 5)), Err(ErrorCode::FencedStateEpoch));
+    assert_eq!(table.get(&key()).map(|r| r.state), Some(MirrorState::Pausing));
+    for epoch in 6..10 {
+        assert_eq!(commit(&mut table, &write(MirrorState::Pausing, 1, epoch)), Ok(epoch + 1));
+    }
+    assert_eq!(commit(&mut table, &write(MirrorState::Paused, 1, -1)), Ok(11));
+}
+
+/// LEAD-27. Random writes and tombstones, as bytes; the log is cut behind any record and read again: each key is as a plain map of
+/// the same records has it, and what a tombstone took away is absent.
+#[test]
+fn lead_27_replay_gives_everything_back() {
+    let keys: Vec<StateKey> = (0..4).map(|number| StateKey { number, ..key() }).collect();
+    for seed in 0..60_u64 {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut draw = |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        };
+        let (mut table, mut log, mut model) = (Table::default(), Vec::new(), vec![Default::default()]);
+        for _ in 0..160 {
+            let at = &keys[draw(4) as usize];
+            let records = if draw(12) == 0 {
+                plan_tombstones(&table, |key| key == at)
+            } else {
+                let for_good = draw(5) == 0;
+                let position = match draw(4) {
+                    0 => Some(LastPosition { epoch: LeaderEpoch(draw(9) as i32), offset: Offset(draw(99) as i64) }),
+                    1 => Some(LastPosition::CLEAR),
+                    _ => None,
+                };
+                let to = MirrorState::ALL[draw(MirrorState::ALL.len() as u64) as usize];
+                let message = (draw(2) == 0).then(|| "why".into());
+                let write = StateWrite { position, message, for_good, ..write(to, draw(9) as i32, -1) };
+                plan_write(&table, at, &write, 20, &mut Guards::default())
+                    .map(|(records, _)| records)
+                    .unwrap_or_default()
+            };
+            for record in records {
+                apply(&mut table, &record);
+                log.push(record.encode());
+                let mut next: std::collections::BTreeMap<StateKey, StateRecord> =
+                    model.last().cloned().unwrap_or_default();
+                match record {
+                    MirrorRecord::State(key, None) => drop(next.remove(&key)),
+                    MirrorRecord::State(key, Some(record)) => {
+                        let position = next.get(&key).and_then(|before| before.position);
+                        next.insert(key, StateRecord { position, ..record });
+                    }
+                    MirrorRecord::Position(key, position) if position.is_some() || next.contains_key(&key) => {
+                        next.entry(key).or_default().position = position;
+                    }
+                    MirrorRecord::Position(..) => {}
+                }
+                model.push(next);
+            }
+        }
+        assert!(log.len() > 20, "seed {seed}: {} records", log.len());
+        for cut in 0..=log.len() {
+            let mut read = Table::default();
+            for (key, value) in &log[..cut] {
+                apply(&mut read, &MirrorRecord::decode(key, value.as_deref()).expect("its own bytes"));
+            }
+            for key in &keys {
+                assert_eq!(read.get(key), model[cut].get(key), "seed {seed}, {cut} records, {key:?}");
+            }
+        }
+    }
+}

@@ -91,6 +91,12 @@ impl SourceCluster {
         self.cluster_id = Some(answer.cluster_id.clone());
         self.brokers.extend(answer.brokers.iter().copied());
         self.live.clone_from(&answer.brokers);
+        // An answer about all topics does not name the ones that are gone.
+        for id in wanted.values() {
+            if let Some(known) = self.topics.get_mut(id) {
+                known.missing = true;
+            }
+        }
         for topic in &answer.topics {
             let Some(&id) = wanted.get(&topic.name) else { continue };
             let known = self.topics.entry(id).or_default();

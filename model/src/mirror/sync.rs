@@ -212,7 +212,11 @@ impl MirrorManager {
         let mut waiting = std::mem::take(&mut source.asked);
         waiting.append(&mut source.awaiting);
         for partition in waiting {
-            self.fail(now, partition, FailCause::SourceUnreachable, task, cx);
+            // Who was stopped meanwhile, or failed of something else, waits no more: a silent source is nothing to it.
+            let waits = |part: &Part| part.state == MirrorState::LogAlignment || part.is_retrying(now);
+            if self.part(partition).is_some_and(waits) {
+                self.fail(now, partition, FailCause::SourceUnreachable, task, cx);
+            }
         }
         // The failures asked for a look at once; one a second is enough.
         if let Some(source) = self.sources.get_mut(&mirror) {

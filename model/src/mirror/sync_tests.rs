@@ -1,7 +1,15 @@
 //! Who waits for an answer of the source, and for which one.
 
+use crate::guards::Guards;
+use crate::ids::{BrokerId, LeaderEpoch, MirrorIx, Nanos, PartitionIx, TopicId, TopicIx};
+use crate::metadata::records::Record;
+use crate::mirror::source::SourceCluster;
 use crate::mirror::testing::{Rig, SOURCE};
-use crate::states::MirrorState;
+use crate::ports::{CloseReason, Input};
+use crate::states::{DesiredState, MirrorState};
+use crate::wire::errors::ErrorCode;
+use crate::wire::messages::{MetadataResponse, PartitionMetadata, TopicMetadata};
+use std::sync::Arc;
 
 /// A topic is started and the source is asked about it; another one is started before the answer comes. The answer says
 /// nothing of the second: it has not failed, it was not asked for.
@@ -49,4 +57,52 @@ fn a_retry_asks_a_source_that_knew_no_leader() {
     }
     rig.answer(&[(0, "first")]);
     assert_eq!(rig.state(0), (MirrorState::Mirroring, 2));
+}
+
+/// META-12. Whether the source has the topic, look by look, five seconds apart: one look without it proves nothing, nor do two with
+/// another between them; two in a row do. An answer to a question about all topics does not name those that are gone.
+#[test]
+fn meta_12_deletion_needs_two_looks_in_a_row() {
+    let (id, name) = (TopicId(7), Arc::<str>::from("t"));
+    let wanted = [(name.clone(), id)].into_iter().collect();
+    let (mut source, mut guards) = (SourceCluster::default(), Guards::default());
+    let part = PartitionMetadata {
+        number: 0,
+        partition: PartitionIx(0),
+        leader: BrokerId(9),
+        leader_epoch: LeaderEpoch(0),
+        replicas: Default::default(),
+        isr: Default::default(),
+    };
+    let there = TopicMetadata { error: ErrorCode::None, name: name.clone(), id, partitions: vec![part] };
+    let gone = TopicMetadata { error: ErrorCode::UnknownTopicOrPartition, partitions: vec![], ..there.clone() };
+    let (there, gone, unnamed) = (vec![there], vec![gone], vec![]);
+    let looks = [&there, &gone, &there, &unnamed, &there, &there, &gone, &unnamed];
+    for (at, topics) in looks.into_iter().enumerate() {
+        let answer = MetadataResponse {
+            cluster_id: "source".into(),
+            brokers: vec![(BrokerId(9), SOURCE)],
+            topics: topics.clone(),
+        };
+        source.on_metadata(&answer, &wanted, &mut guards);
+        let deleted = source.take_deleted(Nanos::from_secs(5 * at as u64), Nanos::from_millis(2_500), &mut guards);
+        assert_eq!(deleted, if at == 7 { vec![id] } else { vec![] }, "look {}", at + 1);
+        assert_eq!(source.leader(id, 0).is_ok(), !topics.is_empty() && topics[0].error.is_none(), "look {}", at + 1);
+    }
+}
+
+/// FOV-12. A partition waits for a source that is silent, and is stopped meanwhile. When the look at the source fails, that is
+/// nothing to it any more.
+#[test]
+fn fov_12_a_stopped_partition_waits_for_no_source() {
+    let mut rig = Rig::new();
+    rig.mirrored_topic(0, "t");
+    let (conn, _) = rig.connects[0];
+    assert_eq!(rig.state(0), (MirrorState::LogAlignment, 0));
+    let (topic, mirror, desired) = (TopicIx(0), Some(MirrorIx(0)), DesiredState::Stopped);
+    rig.metadata(&[Record::MirrorTopicStateChange { topic, mirror, desired }]);
+    assert_eq!(rig.state(0), (MirrorState::Stopped, 0));
+    let lost = Input::Closed { conn, why: CloseReason::Refused };
+    rig.with(|manager, _, cx, now| manager.on_input(now, lost, cx));
+    assert_eq!(rig.state(0), (MirrorState::Stopped, 0));
 }

@@ -100,6 +100,22 @@ pub enum Term {
     End(Where),
     /// `start(TOPIC[, P])`: the leader's log start.
     Start(Where),
+    /// `stable(TOPIC[, P])`: the leader's last stable offset, where readers of committed records end.
+    Stable(Where),
+    /// `partitions(CLUSTER/TOPIC)`: how many the topic has; 0 while the cluster does not know it.
+    Partitions(Where),
+    /// `resets(TOPIC[, P])`: producer resets among the committed records of the leader's log.
+    Resets(Where),
+    /// `aborts(TOPIC[, P])`: abort markers among them.
+    Aborts(Where),
+    /// `commits(TOPIC[, P])`: commit markers among them.
+    Commits(Where),
+    /// `record_epoch(TOPIC, P, OFFSET)`: the leader epoch that the committed record at an offset was written in.
+    RecordEpoch(Where, u64),
+    /// `position_epoch(TOPIC[, P])`: the epoch of the last mirrored position that the coordinator has committed, -1: none.
+    PositionEpoch(Where),
+    /// `position_offset(TOPIC[, P])`: its offset, -1: none.
+    PositionOffset(Where),
     /// `acked(PRODUCER)`: records acknowledged.
     Acked(String),
     /// `read(CONSUMER)`: records delivered.
@@ -132,8 +148,28 @@ pub enum TermKind {
 impl Term {
     /// All names.
     pub const NAMES: &'static [&'static str] = &[
-        "mirror", "desired", "lag", "leader", "epoch", "isr", "end", "start", "acked", "read", "attempts", "up",
-        "down", "done",
+        "mirror",
+        "desired",
+        "lag",
+        "leader",
+        "epoch",
+        "isr",
+        "end",
+        "start",
+        "stable",
+        "partitions",
+        "resets",
+        "aborts",
+        "commits",
+        "record_epoch",
+        "position_epoch",
+        "position_offset",
+        "acked",
+        "read",
+        "attempts",
+        "up",
+        "down",
+        "done",
     ];
 
     /// Its name.
@@ -148,12 +184,45 @@ impl Term {
             Self::Isr(_) => "isr",
             Self::End(_) => "end",
             Self::Start(_) => "start",
+            Self::Stable(_) => "stable",
+            Self::Partitions(_) => "partitions",
+            Self::Resets(_) => "resets",
+            Self::Aborts(_) => "aborts",
+            Self::Commits(_) => "commits",
+            Self::RecordEpoch(..) => "record_epoch",
+            Self::PositionEpoch(_) => "position_epoch",
+            Self::PositionOffset(_) => "position_offset",
             Self::Acked(_) => "acked",
             Self::Read(_) => "read",
             Self::Attempts(_) => "attempts",
             Self::Up(_) => "up",
             Self::Down(_) => "down",
             Self::Done(_) => "done",
+        }
+    }
+
+    /// The topic or partition that it looks at.
+    #[must_use]
+    pub const fn place(&self) -> Option<&Where> {
+        match self {
+            Self::Mirror(at)
+            | Self::Desired(at)
+            | Self::Lag(at)
+            | Self::Leader(at)
+            | Self::Epoch(at)
+            | Self::Isr(at)
+            | Self::End(at)
+            | Self::Start(at)
+            | Self::Stable(at)
+            | Self::Partitions(at)
+            | Self::Resets(at)
+            | Self::Aborts(at)
+            | Self::Commits(at)
+            | Self::RecordEpoch(at, _)
+            | Self::PositionEpoch(at)
+            | Self::PositionOffset(at)
+            | Self::Attempts(at) => Some(at),
+            Self::Acked(_) | Self::Read(_) | Self::Up(_) | Self::Down(_) | Self::Done(_) => None,
         }
     }
 
@@ -174,18 +243,11 @@ impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}(", self.name())?;
         match self {
-            Self::Mirror(at)
-            | Self::Desired(at)
-            | Self::Lag(at)
-            | Self::Leader(at)
-            | Self::Epoch(at)
-            | Self::Isr(at)
-            | Self::End(at)
-            | Self::Start(at)
-            | Self::Attempts(at) => at.fmt(f)?,
+            Self::RecordEpoch(at, offset) => write!(f, "{at}, {offset}")?,
             Self::Acked(name) | Self::Read(name) | Self::Done(name) => f.write_str(name)?,
             // A node that is itself a call holds a comma, so it stands in quotes.
             Self::Up(node) | Self::Down(node) => write!(f, "\"{node}\"")?,
+            _ => self.place().map_or(Ok(()), |at| at.fmt(f))?,
         }
         f.write_str(")")
     }

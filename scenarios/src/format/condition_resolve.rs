@@ -153,16 +153,18 @@ impl Build<'_> {
     fn term(&mut self, places: &Places<'_>, call: &Call) -> Option<Term> {
         let name = &*call.name.text;
         match name {
-            "mirror" | "desired" | "lag" | "attempts" => {
+            "mirror" | "desired" | "lag" | "attempts" | "position_epoch" | "position_offset" => {
                 let at = self.where_mirrored(places, call, name != "desired")?;
                 Some(match name {
                     "mirror" => Term::Mirror(at),
                     "desired" => Term::Desired(at),
                     "lag" => Term::Lag(at),
+                    "position_epoch" => Term::PositionEpoch(at),
+                    "position_offset" => Term::PositionOffset(at),
                     _ => Term::Attempts(at),
                 })
             }
-            "leader" | "epoch" | "isr" | "end" | "start" => {
+            "leader" | "epoch" | "isr" | "end" | "start" | "stable" | "resets" | "aborts" | "commits" => {
                 let at = self.where_cluster(places, call)?;
                 if name == "leader" && at.partition.is_none() {
                     let help = format!("write `leader({}/{}, 0)`", at.of, at.topic);
@@ -175,9 +177,15 @@ impl Build<'_> {
                     "epoch" => Term::Epoch(at),
                     "isr" => Term::Isr(at),
                     "end" => Term::End(at),
+                    "stable" => Term::Stable(at),
+                    "resets" => Term::Resets(at),
+                    "aborts" => Term::Aborts(at),
+                    "commits" => Term::Commits(at),
                     _ => Term::Start(at),
                 })
             }
+            "record_epoch" => self.record_epoch(places, call),
+            "partitions" => self.one(places, call).and_then(|at| self.absent_topic(&at)).map(Term::Partitions),
             "acked" => self.one(places, call).and_then(|at| self.producer(&at)).map(Term::Acked),
             "read" => self.one(places, call).and_then(|at| self.consumer(&at)).map(Term::Read),
             "up" => self.one(places, call).and_then(|at| self.node(&at)).map(Term::Up),
@@ -190,6 +198,32 @@ impl Build<'_> {
                 None
             }
         }
+    }
+
+    /// A record by topic, partition and offset.
+    fn record_epoch(&mut self, places: &Places<'_>, call: &Call) -> Option<Term> {
+        let [topic, _, offset] = &call.arguments[..] else {
+            let message =
+                format!("`record_epoch` takes a topic, a partition and an offset, not {}", call.arguments.len());
+            let help = "write `record_epoch(east/orders, 0, 6)`".to_owned();
+            self.cx.error(&places.of(&call.span), "bad-condition", message, help);
+            return None;
+        };
+        let (of, topic, fact) = self.topic_somewhere(&places.at(topic))?;
+        let partition = self.partition_argument(places, call, fact)?;
+        let offset = u64::try_from(self.number(&places.at(offset))?).ok()?;
+        Some(Term::RecordEpoch(Where { of, topic, partition }, offset))
+    }
+
+    /// A topic that a cluster may not have: `CLUSTER/TOPIC` with a topic of any cluster.
+    fn absent_topic(&mut self, at: &At<String>) -> Option<Where> {
+        let elsewhere = at.value.split_once('/').filter(|(_, topic)| self.topics.keys().any(|(_, name)| name == topic));
+        if let Some((cluster, topic)) = elsewhere {
+            let of = self.cluster(&At { value: cluster.to_owned(), span: at.span.clone() })?;
+            return Some(Where { of, topic: topic.to_owned(), partition: None });
+        }
+        let (of, topic, _) = self.topic_somewhere(at)?;
+        Some(Where { of, topic, partition: None })
     }
 
     fn done(&mut self, places: &Places<'_>, call: &Call) -> Option<Term> {

@@ -113,6 +113,23 @@ fn a_step_by_condition() {
 }
 
 #[test]
+fn terms_look_into_logs_at_positions_and_for_topics_that_are_not_there() {
+    let text = "record_epoch(west/orders, 3, 6) == 11 and position_offset(east-to-west/orders, 3) >= 6 and \
+                partitions(west/orders) == 0 and resets(west/orders, 0) == 1 and stable(west/orders) > 2";
+    let s = with(&format!("[[timeline]]\nwhen = \"{text}\"\ndo = \"heal\"\n")).unwrap();
+    let Trigger::When { when, .. } = &s.stage.timeline[0].trigger else { panic!("{s:?}") };
+    assert_eq!(when.to_string(), text);
+    let s = with("[expect]\nequals = { \"position_epoch(orders, 0)\" = -1, \"aborts(east/orders)\" = 0 }\n").unwrap();
+    assert_eq!(s.stage.expect.equals.len(), 2);
+    for wrong in ["record_epoch(west/orders, 3)", "record_epoch(west/orders, 8, 1)", "record_epoch(west/orders, 0, -1)"]
+    {
+        let code = code(&format!("[[timeline]]\nwhen = \"{wrong} == 1\"\ndo = \"heal\"\n"));
+        assert!(matches!(code, "bad-condition" | "unknown-partition"), "{wrong}: {code}");
+    }
+    assert_eq!(code("[[timeline]]\nwhen = \"partitions(west/ordres) == 1\"\ndo = \"heal\"\n"), "unknown-topic");
+}
+
+#[test]
 fn a_topic_on_two_clusters_must_say_which() {
     assert_eq!(code("[[timeline]]\nwhen = \"leader(orders, 0) == 'east/broker-1'\"\ndo = \"heal\"\n"), "ambiguous");
     assert!(with("[[timeline]]\nwhen = \"leader(east/orders, 0) == 'east/broker-1'\"\ndo = \"heal\"\n").is_ok());

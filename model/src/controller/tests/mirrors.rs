@@ -352,3 +352,30 @@ fn a_mirror_is_deleted_only_when_all_its_topics_are_stopped() {
     assert!(rig.controller.image().mirror_by_name("m").is_none());
     assert_eq!(create(&mut rig, "m", &SOURCE).error, ErrorCode::None);
 }
+
+/// CLI-10, BAD-02. A setting that no mirror has is refused by name and changes nothing; another bootstrap list is taken over.
+#[test]
+fn cli_10_a_mirror_s_settings_are_altered() {
+    let mut rig = rig();
+    let of_mirror = || ConfigResource::ClusterMirror("m".into());
+    let end = rig.end();
+    let refused = rig.set_config(of_mirror(), "invalid.config", Some("foo"));
+    assert_eq!(refused.error, ErrorCode::InvalidConfig);
+    assert!(refused.message.as_deref().is_some_and(|why| why.contains("invalid.config")), "{:?}", refused.message);
+    assert_eq!(rig.end(), end);
+    assert_eq!(rig.set_config(of_mirror(), "bootstrap.servers", Some("2")).error, ErrorCode::None);
+    let image = rig.controller.image();
+    let mirror = image.mirror(image.mirror_by_name("m").unwrap()).unwrap();
+    assert_eq!(mirror.source_nodes, [NodeId(2)]);
+}
+
+/// BAD-04. A name is created once; whoever comes later is told so, and the state topic is there once.
+#[test]
+fn bad_04_one_of_many_creations_succeeds() {
+    let mut rig = rig();
+    let answers: Vec<ErrorCode> = (0..20).map(|_| create(&mut rig, "other", &SOURCE).error).collect();
+    assert_eq!(answers[0], ErrorCode::None);
+    assert!(answers[1..].iter().all(|error| *error == ErrorCode::ClusterMirrorAlreadyExists), "{answers:?}");
+    assert_eq!(rig.controller.image().mirrors().count(), 2);
+    assert_eq!(rig.controller.image().topic(ix(&rig, "__mirror_state")).unwrap().partitions.len(), 50);
+}
