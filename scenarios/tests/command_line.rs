@@ -163,10 +163,10 @@ fn a_run_leaves_a_folder_that_replays_to_the_same_history() {
 
 #[test]
 fn a_step_that_no_run_carries_out_is_refused() {
-    let mirror = "[mirrors.m]\non = \"west\"\nsource = \"east\"\ntopics = [\"orders\"]\n";
-    let step = "[[timeline]]\nat = \"1 s\"\ndo = \"pause-mirror\"\nmirror = \"m\"\n";
-    let told = refused(format!("{TWO}{mirror}{step}").as_bytes());
-    assert!(told.contains("does not carry out the step `pause-mirror`"), "{told}");
+    let producer = "[producers.p]\non = \"east\"\ntopic = \"orders\"\n";
+    let step = "[[timeline]]\nat = \"1 s\"\ndo = \"produce\"\nproducer = \"p\"\nrecords = 3\nrecord = \"7 B\"\n";
+    let told = refused(format!("{TWO}{producer}{step}").as_bytes());
+    assert!(told.contains("does not carry out the step `produce`"), "{told}");
 }
 
 /// A step that never came to strike is an expectation that was not met, whatever its action.
