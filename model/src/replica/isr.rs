@@ -108,6 +108,17 @@ impl Replicas {
         }
     }
 
+    /// Lets followers in that are not, and keep up. Who fell behind comes back by its own fetches: what it held once says nothing
+    /// of now, and a watermark that stands still below `min.insync.replicas` would let it in as often as it is taken out.
+    fn let_back_in(&mut self, slot: usize, lead: usize, end: Offset, now: Nanos, cx: &mut Cx) {
+        for at in 0..self.leaders[lead].followers.len() {
+            let follower = self.leaders[lead].followers[at];
+            if self.caught_up(&follower, end, now) {
+                self.maybe_expand(slot, follower.broker, cx);
+            }
+        }
+    }
+
     /// False if nothing is missing there any more, and nobody is out.
     fn check_one(&mut self, lead: usize, now: Nanos, cx: &mut Cx) -> bool {
         let leader = &self.leaders[lead];
@@ -130,14 +141,7 @@ impl Replicas {
         if isr != leader.isr && cx.guards.admits(guard::OneIsrChangeAtATime, !in_flight) {
             self.propose(slot, lead, isr, cx);
         }
-        // Who fell behind comes back by its own fetches: what it held once says nothing of now, and a watermark that stands still
-        // below `min.insync.replicas` would let it in as often as it is taken out.
-        for at in 0..self.leaders[lead].followers.len() {
-            let follower = self.leaders[lead].followers[at];
-            if self.caught_up(&follower, end, now) {
-                self.maybe_expand(slot, follower.broker, cx);
-            }
-        }
+        self.let_back_in(slot, lead, end, now, cx);
         // Time moves the set of followers that the watermark waits for.
         self.advance_watermark(slot, now, cx);
         let leader = &mut self.leaders[lead];
@@ -273,11 +277,9 @@ impl Replicas {
     /// After a committed change: the watermark may move, others may join, a barrier may be reached.
     pub(crate) fn isr_changed(&mut self, slot: usize, now: Now, cx: &mut Cx) {
         self.advance_watermark(slot, now.mono, cx);
-        if let Some(lead) = self.lead(slot) {
-            let brokers: SmallVec<[BrokerId; 4]> = self.leaders[lead].followers.iter().map(|f| f.broker).collect();
-            for broker in brokers {
-                self.maybe_expand(slot, broker, cx);
-            }
+        let end = self.logs[slot].as_ref().map(|log| log.end());
+        if let (Some(lead), Some(end)) = (self.lead(slot), end) {
+            self.let_back_in(slot, lead, end, now.mono, cx);
         }
         self.check_barrier(slot, now.mono, cx);
     }
