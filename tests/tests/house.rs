@@ -136,3 +136,22 @@ fn there_is_exactly_one_binary() {
     }
     assert_eq!(binaries, ["scenarios"]);
 }
+
+/// What a reader finds in the tree is what the registry and the scenario files say.
+#[test]
+fn the_page_of_guards_is_current() {
+    let page = mirrorlab_scenarios::guard_page::page(&root().join("scenarios")).expect("readable scenario files");
+    let found = fs::read_to_string(root().join("model/GUARDS.md")).unwrap_or_default();
+    let renew = mirrorlab_scenarios::guard_page::COMMAND;
+    if let Some((n, (is, said))) = page.lines().zip(found.lines()).enumerate().find(|(_, (is, said))| is != said) {
+        panic!(
+            "model/GUARDS.md is not current, line {}:\n  it says:   {said}\n  should be: {is}\nrenew it: {renew}",
+            n + 1
+        );
+    }
+    assert_eq!(page.trim_end(), found.trim_end(), "model/GUARDS.md is not current: it is cut off; renew it: {renew}");
+    assert!(
+        page.contains("| FetchOffsetMatches | guard |") && page.contains("must_fail/r16_fetch_offset_matches"),
+        "{page}"
+    );
+}
