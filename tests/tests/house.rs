@@ -155,3 +155,26 @@ fn the_page_of_guards_is_current() {
         "{page}"
     );
 }
+
+/// The README shows what its first command prints, and not what it once printed.
+#[test]
+fn the_first_screen_of_the_readme_is_what_its_command_prints() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("a README");
+    let command = readme.lines().find(|line| line.starts_with("cargo run --release -- run ")).expect("the one command");
+    assert_eq!(command, "cargo run --release -- run scenarios/tour.toml --seed 7");
+    let shown = readme.split("```").nth(3).expect("its output");
+    let scenario = mirrorlab_scenarios::format::Scenario::load(root().join("scenarios/tour.toml")).expect("a scenario");
+    let printed = mirrorlab_reports::text::summary(&scenario.seed(7).run().expect("a run"), None);
+    // Those that tell of the machine and of the program, and those that say that lines are left out.
+    let other = |line: &&str| {
+        line.is_empty() || ["cost", "run folder", "again", "…"].iter().any(|start| line.starts_with(start))
+    };
+    let old: Vec<&str> =
+        shown.lines().filter(|line| !other(line) && !printed.lines().any(|real| real == *line)).collect();
+    assert!(
+        old.is_empty(),
+        "README.md shows what is printed no more; run its first command and copy:\n{}",
+        old.join("\n")
+    );
+    assert!(shown.contains("trace hash") && shown.lines().count() > 10, "{shown}");
+}
