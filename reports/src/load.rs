@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Name of the record in a run folder.
 pub const SUMMARY: &str = "summary.json";
 
-/// Folders below the one that was named, at most: `runs/<scenario path>/<seed>/`.
+/// Folders below the one that was named, at most: `runs/<folder>/<scenario>/<seed>/`.
 const DEPTH_MAX: usize = 8;
 
 /// Why no record could be read.
@@ -35,7 +35,9 @@ impl LoadError {
     #[must_use]
     pub fn help(&self) -> &'static str {
         match self {
-            Self::Missing(_) => "name a run folder (`runs/latest`, `runs/<scenario>/<seed>`) or its `summary.json`",
+            Self::Missing(_) => {
+                "name a run folder (`runs/latest`, `runs/<folder>/<scenario>/<seed>`) or its `summary.json`"
+            }
             Self::Empty(_) => {
                 "run a scenario first: `mirrorlab run SCENARIO` leaves a run folder with a `summary.json`"
             }

@@ -77,6 +77,9 @@ enum Command {
         /// off did not differ, is a MISS.
         #[arg(long, num_args = 1.., value_name = "PATH", conflicts_with = "name")]
         coverage: Vec<PathBuf>,
+        /// Print all of them as a page, with the scenario files in `scenarios/` that prove them: model/GUARDS.md.
+        #[arg(long, conflicts_with_all = ["name", "coverage"])]
+        markdown: bool,
     },
     /// List invariants, or explain one.
     Checks {
@@ -126,7 +129,7 @@ struct RunArgs {
     /// Write trace.ndjson.
     #[arg(long)]
     trace: bool,
-    /// Where the run's folder goes. Default: runs/SCENARIO/SEED.
+    /// Where the run's folder goes. Default: runs/FOLDER/SCENARIO/SEED.
     #[arg(long)]
     out: Option<PathBuf>,
 }
@@ -148,6 +151,10 @@ pub fn main() -> ExitCode {
         Command::SameTwice { scenario, seed } => twice(&scenario, seed),
         Command::Check { paths } => check(&paths),
         Command::Guards { coverage, .. } if !coverage.is_empty() => list_coverage(&coverage),
+        Command::Guards { markdown: true, .. } => crate::guard_page::page(Path::new("scenarios")).map(|page| {
+            tell!("{}", page.trim_end());
+            0
+        }),
         Command::Guards { name, .. } => list_guards(name.as_deref()),
         Command::Checks { id } => list_checks(id.as_deref()),
         Command::Schema => {

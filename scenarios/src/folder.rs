@@ -1,4 +1,4 @@
-//! What a run leaves on disk: `runs/<scenario>/<seed>/` with `plan.toml`, `summary.json`, `report.html`, and
+//! What a run leaves on disk: `runs/<folder>/<scenario>/<seed>/` with `plan.toml`, `summary.json`, `report.html`, and
 //! `runs/latest` beside it.
 
 use crate::format::{Diagnostics, Fault, Problem};
@@ -6,18 +6,51 @@ use crate::plan::Plan;
 use mirrorlab_reports::record::{Build, Record};
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Where runs are kept unless `--out` says otherwise.
 pub const RUNS: &str = "runs";
 
-/// The folder of a run: below `runs/`, by scenario and seed; a matrix row has its own below that.
+/// The link to the last run.
+const LATEST: &str = "latest";
+
+/// What a scenario file is called: `lifecycle/failback` for `scenarios/lifecycle/failback.toml`, wherever it is called from, so
+/// that files of one name in two folders are told apart. Outside of a folder `scenarios` the file's own folder is named.
+#[must_use]
+pub fn name_of(file: &Path) -> String {
+    let mut words = words(&file.with_extension(""));
+    let within = words.iter().rposition(|word| word == "scenarios").map(|at| at + 1).filter(|at| *at < words.len());
+    words.drain(..within.unwrap_or(words.len().saturating_sub(2)));
+    if words.is_empty() {
+        "scenario".to_owned()
+    } else {
+        words.join("/")
+    }
+}
+
+/// The plain names of a path: what leads up, or to the root, is left out.
+fn words(path: &Path) -> Vec<String> {
+    let plain = |c: Component<'_>| match c {
+        Component::Normal(word) => Some(word.to_string_lossy().into_owned()),
+        _ => None,
+    };
+    path.components().filter_map(plain).collect()
+}
+
+/// The folder of a run: below `runs/`, by scenario and seed; a matrix row has its own below that. A plan may name its scenario
+/// as it likes: the folder stays below `runs/`, and out of the way of the link to the last run.
 #[must_use]
 pub fn folder_of(out: Option<&Path>, scenario: &str, seed: u64) -> PathBuf {
-    match out {
-        Some(out) => out.to_path_buf(),
-        None => Path::new(RUNS).join(scenario).join(seed.to_string()),
+    if let Some(out) = out {
+        return out.to_path_buf();
     }
+    let mut words = words(Path::new(scenario));
+    match words.first_mut() {
+        None => words.push("scenario".to_owned()),
+        Some(first) if first.eq_ignore_ascii_case(LATEST) => first.push_str(".toml"),
+        Some(_) => {}
+    }
+    words.into_iter().fold(PathBuf::from(RUNS), |folder, word| folder.join(word)).join(seed.to_string())
 }
 
 /// Writes plan and summary of a run, and its page.
@@ -43,7 +76,7 @@ pub fn write_record(folder: &Path, record: &Record) -> Result<(), Diagnostics> {
 
 /// Points `runs/latest` to a folder below `runs/`. Best effort: not every file system has links.
 pub fn point_latest(folder: &Path) {
-    let latest = Path::new(RUNS).join("latest");
+    let latest = Path::new(RUNS).join(LATEST);
     if let Ok(inside) = folder.strip_prefix(RUNS) {
         let _ = fs::remove_file(&latest);
         #[cfg(unix)]
@@ -84,4 +117,42 @@ pub fn peak_rss_mb() -> f64 {
     let line = status.lines().find(|l| l.starts_with("VmHWM:"));
     let kb = line.and_then(|l| l.split_whitespace().nth(1)).and_then(|n| n.parse::<f64>().ok());
     kb.unwrap_or(0.0) / 1024.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_called_by_folder_and_name() {
+        for (file, name) in [
+            ("scenarios/tour.toml", "tour"),
+            ("scenarios/lifecycle/failback.toml", "lifecycle/failback"),
+            ("./scenarios/mirror/failback.toml", "mirror/failback"),
+            ("/home/me/lab/scenarios/mirror/chaos_small.toml", "mirror/chaos_small"),
+            ("replication/short.toml", "replication/short"),
+            ("short.toml", "short"),
+            ("../mine/short.toml", "mine/short"),
+            ("/tmp/deep/below/short.toml", "below/short"),
+            ("scenarios/v1.2.toml", "v1.2"),
+        ] {
+            assert_eq!(name_of(Path::new(file)), name, "{file}");
+        }
+    }
+
+    #[test]
+    fn a_run_folder_stays_below_runs_and_is_never_the_link() {
+        for (scenario, folder) in [
+            ("tour", "runs/tour/7"),
+            ("lifecycle/failback", "runs/lifecycle/failback/7"),
+            ("latest", "runs/latest.toml/7"),
+            ("Latest/short", "runs/Latest.toml/short/7"),
+            ("../../etc", "runs/etc/7"),
+            ("/etc", "runs/etc/7"),
+            ("", "runs/scenario/7"),
+        ] {
+            assert_eq!(folder_of(None, scenario, 7), Path::new(folder), "{scenario}");
+        }
+        assert_eq!(folder_of(Some(Path::new("here")), "latest", 7), Path::new("here"));
+    }
 }

@@ -3,7 +3,7 @@
 //! Read in this order: [`mod@format`] (what a file may say), [`plan`] (every choice made), [`lab`] (a world made of it), [`setup`]
 //! (who is who), [`faults`] (what steps do), [`conditions`] (how a world is looked at), [`checks`] (what must hold), [`run`]
 //! (phases and verdict), [`marks`], [`meter`], [`failovers`], [`story`] (what is told of it), [`folder`] (what it leaves on disk), [`same`]
-//! (one seed, one history), [`cli`] (the command line), [`api`] (scenarios in Rust), [`face`] and [`hands`] (what a test in
+//! (one seed, one history), [`cli`] (the command line), [`guard_page`] (guards and their proofs), [`api`] (scenarios in Rust), [`face`] and [`hands`] (what a test in
 //! Rust may do to a world).
 
 pub mod api;
@@ -16,6 +16,7 @@ pub mod faults;
 pub mod folder;
 pub mod format;
 pub mod given;
+pub mod guard_page;
 pub mod hands;
 pub mod lab;
 pub mod marks;

@@ -124,10 +124,8 @@ impl Plan {
         if overrides.ignore_expect {
             stage.expect = Expect::default();
         }
-        let plan = scenario
-            .plan
-            .clone()
-            .unwrap_or_else(|| Provenance { scenario: scenario.name().to_owned(), row: String::new() });
+        let plan =
+            scenario.plan.clone().unwrap_or_else(|| Provenance { scenario: scenario.name(), row: String::new() });
         Self {
             title: scenario.title.clone(),
             why: scenario.why.clone(),

@@ -152,19 +152,40 @@ fn a_run_leaves_a_folder_that_replays_to_the_same_history() {
     };
     let ran = json(&["run", file.to_str().unwrap(), "--seed", "11", "--json"]);
     assert_eq!(ran["verdict"], "pass");
-    let runs = folder.path().join("runs/short/11");
+    let runs = folder.path().join("runs/replication/short/11");
     for name in ["plan.toml", "summary.json", "report.html"] {
         assert!(runs.join(name).is_file(), "no {name}");
     }
     assert!(folder.path().join("runs/latest/plan.toml").is_file());
-    let again = json(&["replay", "runs/short/11", "--json"]);
+    let again = json(&["replay", "runs/replication/short/11", "--json"]);
     assert_eq!(again["trace_hash"], ran["trace_hash"]);
+}
+
+/// Two files of one name in two folders, and one named like the link to the last run.
+#[test]
+fn runs_of_files_of_one_name_stay_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |title: &str| format!("title = \"{title}\"\n[clusters.east]\nbrokers = 1\n[phases]\nsafety = \"1 s\"\n");
+    for path in ["a/same.toml", "b/same.toml", "latest.toml"] {
+        let path = folder.path().join("scenarios").join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, file(&path.display().to_string())).unwrap();
+        assert!(mirrorlab(folder.path(), &["run", path.to_str().unwrap()]).status.success());
+    }
+    let title = |run: &str| {
+        let record = mirrorlab_reports::load::record(&folder.path().join("runs").join(run)).unwrap();
+        record.title.rsplit_once("scenarios/").unwrap().1.to_owned()
+    };
+    let runs = ["a/same/0", "b/same/0", "latest.toml/0", "latest"];
+    assert_eq!(runs.map(title), ["a/same.toml", "b/same.toml", "latest.toml", "latest.toml"]);
+    let again = mirrorlab(folder.path(), &["replay", "runs/latest"]);
+    assert!(again.status.success(), "{}", text(&again.stderr));
 }
 
 #[test]
 fn a_step_that_no_run_carries_out_is_refused() {
-    let producer = "[producers.p]\non = \"east\"\ntopic = \"orders\"\n";
-    let step = "[[timeline]]\nat = \"1 s\"\ndo = \"produce\"\nproducer = \"p\"\nrecords = 3\nrecord = \"7 B\"\n";
+    let producer = "[producers.shop]\non = \"east\"\ntopic = \"orders\"\nrate = \"1/s\"\n";
+    let step = "[[timeline]]\nat = \"1 s\"\ndo = \"produce\"\nproducer = \"shop\"\nrecords = 1\nrecord = \"1 KiB\"\n";
     let told = refused(format!("{TWO}{producer}{step}").as_bytes());
     assert!(told.contains("does not carry out the step `produce`"), "{told}");
 }

@@ -6,7 +6,7 @@
 //! by step), [`trace_hash`] (one number per history), [`pump`] (driven under madsim), [`face`] (shown to async tasks that look
 //! on). [`gallop`] searches logs from their end.
 
-#[cfg(not(madsim))]
+#[cfg(not(any(madsim, doc)))] // documentation runs nothing, and RUSTDOCFLAGS replaces the flag too
 compile_error!(
     "the simulator is compiled out: the flag `--cfg madsim` is missing. It comes from .cargo/config.toml of the workspace; \
      an exported RUSTFLAGS (or CARGO_ENCODED_RUSTFLAGS) replaces it, and `--manifest-path` from another directory does not \

@@ -136,3 +136,45 @@ fn there_is_exactly_one_binary() {
     }
     assert_eq!(binaries, ["scenarios"]);
 }
+
+/// What a reader finds in the tree is what the registry and the scenario files say.
+#[test]
+fn the_page_of_guards_is_current() {
+    let page = mirrorlab_scenarios::guard_page::page(&root().join("scenarios")).expect("readable scenario files");
+    let found = fs::read_to_string(root().join("model/GUARDS.md")).unwrap_or_default();
+    let renew = mirrorlab_scenarios::guard_page::COMMAND;
+    if let Some((n, (is, said))) = page.lines().zip(found.lines()).enumerate().find(|(_, (is, said))| is != said) {
+        panic!(
+            "model/GUARDS.md is not current, line {}:\n  it says:   {said}\n  should be: {is}\nrenew it: {renew}",
+            n + 1
+        );
+    }
+    assert_eq!(page.trim_end(), found.trim_end(), "model/GUARDS.md is not current: it is cut off; renew it: {renew}");
+    assert!(
+        page.contains("| FetchOffsetMatches | guard |") && page.contains("must_fail/r16_fetch_offset_matches"),
+        "{page}"
+    );
+}
+
+/// The README shows what its first command prints, and not what it once printed.
+#[test]
+fn the_first_screen_of_the_readme_is_what_its_command_prints() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("a README");
+    let command = readme.lines().find(|line| line.starts_with("cargo run --release -- run ")).expect("the one command");
+    assert_eq!(command, "cargo run --release -- run scenarios/tour.toml --seed 7");
+    let shown = readme.split("```").nth(3).expect("its output");
+    let scenario = mirrorlab_scenarios::format::Scenario::load(root().join("scenarios/tour.toml")).expect("a scenario");
+    let printed = mirrorlab_reports::text::summary(&scenario.seed(7).run().expect("a run"), None);
+    // Those that tell of the machine and of the program, and those that say that lines are left out.
+    let other = |line: &&str| {
+        line.is_empty() || ["cost", "run folder", "again", "…"].iter().any(|start| line.starts_with(start))
+    };
+    let old: Vec<&str> =
+        shown.lines().filter(|line| !other(line) && !printed.lines().any(|real| real == *line)).collect();
+    assert!(
+        old.is_empty(),
+        "README.md shows what is printed no more; run its first command and copy:\n{}",
+        old.join("\n")
+    );
+    assert!(shown.contains("trace hash") && shown.lines().count() > 10, "{shown}");
+}

@@ -2,7 +2,7 @@
 //!
 //! A role is a state. The first voter leads, by way of `Claiming` (its new epoch is made durable); other voters only point to
 //! it. An elected quorum puts more states between, and its commit needs more than the own flush, in
-//! [`Controller::on_log_flushed`].
+//! `Controller::on_log_flushed`.
 
 use crate::controller::brokers;
 use crate::controller::config::ControllerConfig;

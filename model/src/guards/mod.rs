@@ -137,18 +137,26 @@ impl Guards {
     }
 }
 
+/// The rooms, in order of their first bit.
+const ROOMS: [(&str, &[Row]); WORDS] = [
+    ("log", log::ROWS),
+    ("replication", replication::ROWS),
+    ("controller", controller::ROWS),
+    ("client", client::ROWS),
+    ("mirror", mirror::ROWS),
+    ("transactions", transactions::ROWS),
+    ("prototype", prototype::ROWS),
+];
+
 /// All rows, in order of bit.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    let rooms = [
-        log::ROWS,
-        replication::ROWS,
-        controller::ROWS,
-        client::ROWS,
-        mirror::ROWS,
-        transactions::ROWS,
-        prototype::ROWS,
-    ];
-    rooms.into_iter().flatten()
+    ROOMS.into_iter().flat_map(|(_, rows)| rows)
+}
+
+/// The room that a guard or quirk belongs to.
+#[must_use]
+pub fn room(id: GuardId) -> &'static str {
+    ROOMS.get(usize::from(id.0 / 64)).map_or("", |(name, _)| name)
 }
 
 /// Finds a row by its name.
@@ -171,6 +179,9 @@ mod tests {
         bits.sort_unstable();
         bits.dedup();
         assert_eq!((names.len(), bits.len()), (count, count));
+        for (name, rows) in ROOMS {
+            assert!(rows.iter().all(|row| room(row.id) == name), "{name} has a base of its own, in order");
+        }
     }
 
     #[test]

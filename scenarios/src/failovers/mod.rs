@@ -228,9 +228,13 @@ impl Failovers {
     }
 
     fn comes_from(&mut self, copy: At, source: At) {
+        let keeps_acks = self.keeps_acks;
         let known = self.copy(copy);
         if known.source != Some(source) {
             known.source = Some(source);
+            if !keeps_acks {
+                return;
+            }
             let copies = self.copies_of.entry(source).or_default();
             if !copies.contains(&copy) {
                 copies.push(copy);
@@ -437,6 +441,11 @@ impl Failovers {
         self.at_rest.remove(&at);
         let source = self.copy(at).source;
         let returns = self.stopped_once.contains(&at) || source.is_some_and(|s| self.stopped_once.contains(&s));
+        // A first start is not told unless something was cut; in a large world it is not kept either.
+        let keeps = self.keeps_acks || returns || self.episodes[episode].started.contains_key(&at.1);
+        if !keeps {
+            return;
+        }
         let part = self.episodes[episode].started.entry(at.1).or_default();
         if part.at.is_none() {
             (part.at, part.returns) = (Some(look.world.now()), returns);

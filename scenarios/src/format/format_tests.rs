@@ -228,6 +228,69 @@ fn mistakes_are_told_apart() {
     assert_eq!(first("").0, "empty");
 }
 
+/// Steps that order something of mirrors, and transactions: where it is wrong, and what is meant.
+#[test]
+fn what_is_wrong_with_orders_and_transactions_is_told_with_its_place_and_the_nearest_name() {
+    let step = |keys: &str| format!("[[timeline]]\nat = \"1 s\"\n{keys}\n");
+    let producer = |keys: &str| format!("[producers.p]\non = \"east\"\ntopic = \"orders\"\nrate = \"1/s\"\n{keys}\n");
+    let stop = "do = \"stop-mirror\"\nmirror = \"east-to-west\"\n";
+    for (tail, line, column, said) in [
+        (
+            step("do = \"stop-mirror\"\nmirror = \"east-to-wst\""),
+            4,
+            10,
+            "there is no mirror `east-to-wst`; did you mean `east-to-west`?",
+        ),
+        (
+            step("do = \"stop-mirror\""),
+            1,
+            1,
+            "`mirror` is missing in step 1 of the timeline; add `mirror = \"east-to-west\"`",
+        ),
+        (
+            step(&format!("{stop}topics = [\"ordres\"]")),
+            5,
+            11,
+            "cluster `east` has no topic `ordres`; did you mean `orders`?",
+        ),
+        (step(&format!("{stop}topics = []")), 5, 1, "leave `topics` out if all are meant"),
+        (step(&format!("{stop}topics = \"orders\"")), 5, 10, "is a list of texts, not a text"),
+        (
+            step(&format!("{stop}expect_error = \"INVALID_CLUSTER_MIRROR_STATE\"")),
+            5,
+            16,
+            "did you mean `INVALID_CLUSTER_MIRROR_STATES`?",
+        ),
+        (step("do = \"recover-mirror\"\nmirror = \"east-to-west\"\nkeep = \"sorce\""), 5, 8, "did you mean `source`?"),
+        (
+            step("do = \"cli\"\non = \"wst\"\nargs = \"--list\""),
+            4,
+            6,
+            "there is no cluster `wst`; did you mean `west`?",
+        ),
+        (step("do = \"cli\"\non = \"west\""), 1, 1, "`args` is missing in step 1 of the timeline"),
+        (step("do = \"cli\"\non = \"west\"\nargs = 5"), 5, 8, "is a text, not a whole number"),
+        (
+            step("do = \"cli\"\non = \"west\"\nargs = \"--list\"\nexpected_exit = 0"),
+            6,
+            1,
+            "did you mean `expect_exit`?",
+        ),
+        (step("do = \"cli\"\non = \"west\"\nargs = \"--list\"\nexpect_exit = 300"), 6, 15, "it is from 0 to 1"),
+        (producer("transactions = { records = 5, tiemout = \"5 s\" }"), 5, 31, "did you mean `timeout`?"),
+        (producer("transactions = { records = 5, timeout = 30 }"), 5, 41, "has no unit: 30"),
+        (producer("transactions = { records = 5, abort = 1.5 }"), 5, 39, "is not a probability: 1.5"),
+        (producer("transactions = { records = 5, id = \"\" }"), 5, 36, "the producer's own name is taken then"),
+        (producer("acks = \"1\"\ntransactions = { records = 5 }"), 5, 1, "write `acks = \"all\"`"),
+        (producer("idempotent = false\ntransactions = { records = 5 }"), 5, 1, "remove `idempotent = false`"),
+    ] {
+        let diagnostics = with(&tail).unwrap_err().to_string();
+        let place = format!("x.toml:{}:{column}: ", BASE.lines().count() + line);
+        let told = diagnostics.lines().next().unwrap();
+        assert!(told.starts_with(&place) && told.contains(said), "{tail}\nexpected {place}…{said}\n{diagnostics}");
+    }
+}
+
 #[test]
 fn diagnostics_read_well() {
     let text = r#"title = "Everything wrong at once"

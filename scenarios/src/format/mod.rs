@@ -157,10 +157,10 @@ impl Scenario {
         read_rows(&self.file, &self.text, &self.vocabulary, Rows::All)
     }
 
-    /// The file's name without folder and ending.
+    /// What the file is called: its folder and its name without ending.
     #[must_use]
-    pub fn name(&self) -> &str {
-        Path::new(&self.file).file_stem().and_then(|stem| stem.to_str()).unwrap_or("scenario")
+    pub fn name(&self) -> String {
+        crate::folder::name_of(Path::new(&self.file))
     }
 
     /// The names that it was read with.

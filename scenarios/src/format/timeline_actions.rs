@@ -514,6 +514,12 @@ impl Build<'_> {
     fn mirror_topics(&mut self, t: &mut Table<'_, '_>, mirror: Option<&str>) -> Vec<String> {
         t.exclusive(&mut self.cx, "topics", "topic");
         let mut topics = self.patterns(t, "topics");
+        if topics.is_empty() && t.raw("topics").and_then(|v| v.get_ref().as_array()).is_some_and(|list| list.is_empty())
+        {
+            let message = format!("`topics` in {} is empty: that would mean all topics of the mirror", t.what);
+            let help = "name them, or leave `topics` out if all are meant".to_owned();
+            self.cx.error(&t.key_span("topics"), "empty", message, help);
+        }
         topics.extend(t.text(&mut self.cx, "topic"));
         let facts: Option<Mirror> = mirror.and_then(|m| self.stage.mirrors.get(m)).cloned();
         if let Some(mirror) = facts {

@@ -162,8 +162,11 @@ impl Build<'_> {
             let message = format!("an idempotent producer has at most 5 requests in flight, in {}", t.what);
             self.cx.error(&span, "conflict", message, "lower `in_flight`, or write `idempotent = false`".to_owned());
         } else if transactions && !idempotent {
-            let message = format!("a transactional producer is idempotent, in {}", t.what);
-            self.cx.error(&span, "conflict", message, "remove `idempotent = false`".to_owned());
+            // Without a word on it, a producer is idempotent exactly if all have to acknowledge.
+            let key = if t.has("idempotent") { "idempotent" } else { "acks" };
+            let message = format!("a transactional producer is idempotent, and needs acks `all`, in {}", t.what);
+            let help = if key == "acks" { "write `acks = \"all\"`" } else { "remove `idempotent = false`" };
+            self.cx.error(&t.key_span(key), "conflict", message, help.to_owned());
         }
     }
 
@@ -181,6 +184,10 @@ impl Build<'_> {
             let message = format!("{count} producers with one transactional id, in {}", inner.what);
             let help = "they would fence each other: remove `id` (each takes its own name), or write them one by one";
             cx.error(&at.span, "conflict", message, help.to_owned());
+        }
+        if let Some(at) = id.as_ref().filter(|at| at.value.is_empty()) {
+            let message = format!("`id` in {} is empty: no broker takes such a transactional id", inner.what);
+            cx.error(&at.span, "empty", message, "remove `id`: the producer's own name is taken then".to_owned());
         }
         let abort = inner.chance(cx, "abort").unwrap_or_default();
         let timeout = inner.duration(cx, "timeout").unwrap_or(Time::secs(60));

@@ -1,6 +1,6 @@
 //! Content of all disks of a world, each piece of it once.
 //!
-//! A *lineage* is a sequence of appends. A file's content is an [`Image`]: the first so many appends of a lineage. Appending
+//! A *lineage* is a sequence of appends. A file's content is an `Image`: the first so many appends of a lineage. Appending
 //! what the lineage already holds at that place moves the file's end and costs nothing else: a follower that writes what its
 //! leader wrote, the mirrored cluster included, shares the leader's lineage. Appending anything else forks the lineage there.
 //! Forks are registered by (lineage, place, content), so that a thousand replicas cut at one place and continued alike make
