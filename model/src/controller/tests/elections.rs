@@ -243,3 +243,15 @@ fn ule_13_the_minimum_that_stays_changes_nothing() {
     assert_eq!(rig.set_config(topic(), "min.insync.replicas", Some("2")).error, ErrorCode::None);
     assert_eq!(rig.state(p), before);
 }
+
+/// ULE-07. A value that is none is refused when it is set, and nothing changes.
+#[test]
+fn ule_07_a_value_that_is_none_is_refused() {
+    let mut rig = Rig::new(config());
+    rig.bring_up(&[1, 2]);
+    rig.topic("foo", &[&[1, 2]], &[]);
+    let end = rig.end();
+    let refused =
+        rig.set_config(ConfigResource::Topic("foo".into()), "unclean.leader.election.enable", Some("invalid"));
+    assert_eq!((refused.error, rig.end()), (ErrorCode::InvalidConfig, end));
+}
