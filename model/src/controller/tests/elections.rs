@@ -187,3 +187,71 @@ fn an_operator_moves_a_leadership_to_an_in_sync_replica_only() {
     rig.move_leaders(&[(p, BrokerId(3)), (p, BrokerId(2)), (p, BrokerId(1)), (PartitionIx(9), BrokerId(1))]);
     assert_eq!(rig.short(p), (2, 1, vec![1, 2], vec![]));
 }
+
+/// ULE-09. Three partitions of which only the last replica is in sync when all are fenced; then broker 2 comes back. With
+/// permission, given at creation or later, it leads the two that it has a replica of, at once; without, nothing is written. The
+/// one that it has no replica of stays without a leader, whatever is ordered.
+#[test]
+fn ule_09_who_leads_uncleanly_and_when() {
+    const KEY: &str = "unclean.leader.election.enable";
+    for (at_creation, later) in [(false, false), (true, false), (false, true)] {
+        let mut rig = Rig::new(without_elr());
+        rig.bring_up(&[1, 2, 3, 4, 5]);
+        let configs: &[(&str, &str)] = if at_creation { &[(KEY, "true")] } else { &[] };
+        let p = rig.topic("foo", &[&[1, 2, 4], &[1, 3, 4], &[5, 2, 4]], configs);
+        for broker in [1, 2, 3, 5, 4] {
+            rig.fence(&[broker]);
+        }
+        for partition in &p {
+            let (leader, _, isr, _) = rig.short(*partition);
+            assert_eq!((leader, isr), (-1, vec![4]));
+        }
+        rig.beat(2, false, false);
+        if !at_creation {
+            let end = rig.end();
+            rig.pass(1_000);
+            assert_eq!((rig.short(p[0]).0, rig.end()), (-1, end), "nothing is written");
+        }
+        if later {
+            assert_eq!(rig.set_config(ConfigResource::Topic("foo".into()), KEY, Some("true")).error, ErrorCode::None);
+        }
+        let leads = at_creation || later;
+        for (partition, led) in [(p[0], leads), (p[1], false), (p[2], leads)] {
+            let (leader, _, isr, _) = rig.short(partition);
+            assert_eq!((leader, isr), if led { (2, vec![2]) } else { (-1, vec![4]) }, "{at_creation}, {later}");
+        }
+        // By order it needs no permission.
+        let asked = elect(&mut rig, true, &p);
+        let of_two = if leads { ErrorCode::ElectionNotNeeded } else { ErrorCode::None };
+        assert_eq!(asked, [of_two, ErrorCode::EligibleLeadersNotAvailable, of_two]);
+        assert_eq!((rig.short(p[0]).0, rig.short(p[1]).0, rig.short(p[2]).2), (2, -1, vec![2]));
+    }
+}
+
+/// ULE-13. Another minimum empties the eligible set; the same one again leaves the partition, and its epoch, alone.
+#[test]
+fn ule_13_the_minimum_that_stays_changes_nothing() {
+    let mut rig = Rig::new(config());
+    rig.bring_up(&[1, 2, 3]);
+    let p = rig.topic("foo", &[&[1, 2, 3]], &[("min.insync.replicas", "3")])[0];
+    rig.fence(&[3]);
+    assert_eq!(rig.short(p).3, [3]);
+    let topic = || ConfigResource::Topic("foo".into());
+    assert_eq!(rig.set_config(topic(), "min.insync.replicas", Some("2")).error, ErrorCode::None);
+    assert!(rig.short(p).3.is_empty());
+    let before = rig.state(p);
+    assert_eq!(rig.set_config(topic(), "min.insync.replicas", Some("2")).error, ErrorCode::None);
+    assert_eq!(rig.state(p), before);
+}
+
+/// ULE-07. A value that is none is refused when it is set, and nothing changes.
+#[test]
+fn ule_07_a_value_that_is_none_is_refused() {
+    let mut rig = Rig::new(config());
+    rig.bring_up(&[1, 2]);
+    rig.topic("foo", &[&[1, 2]], &[]);
+    let end = rig.end();
+    let refused =
+        rig.set_config(ConfigResource::Topic("foo".into()), "unclean.leader.election.enable", Some("invalid"));
+    assert_eq!((refused.error, rig.end()), (ErrorCode::InvalidConfig, end));
+}
