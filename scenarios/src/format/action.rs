@@ -149,13 +149,28 @@ pub struct Step {
     /// True: the heal phase leaves this fault in place.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub permanent: bool,
-    /// The order is given once, and this is how it must be answered, by the name of the error (`NONE`: accepted); else the run
-    /// is unmet. Default: an order is repeated until it is accepted or its time is over.
+    /// The order is given once, and this is how it must be answered, by the name of the error (`NONE`: accepted, `ANY`: whatever
+    /// comes); else the run is unmet. Default: an order is repeated until it is accepted or its time is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_error: Option<String>,
     /// What.
     #[serde(flatten)]
     pub action: Action,
+}
+
+/// `expect_error`: any answer will do.
+pub const ANY_ANSWER: &str = "ANY";
+
+impl Step {
+    /// An order that was to be given once is given once, and what is answered or printed does not matter.
+    pub fn ignore_answers(&mut self) {
+        if let Some(expected) = &mut self.expect_error {
+            ANY_ANSWER.clone_into(expected);
+        }
+        if let Action::Cli { expect_exit, expect_output, expect_stderr, .. } = &mut self.action {
+            (*expect_exit, *expect_output, *expect_stderr) = (None, None, None);
+        }
+    }
 }
 
 /// What is done. Names and fields are those of scenario files.

@@ -1,6 +1,6 @@
 //! Reads `[[timeline]]`: the trigger of each step here, its action in `timeline_actions.rs`.
 
-use super::action::{Action, After, Step, Trigger};
+use super::action::{Action, After, Step, Trigger, ANY_ANSWER};
 use super::diagnostics::suggest;
 use super::limits;
 use super::refs::{Build, TopicFact};
@@ -140,7 +140,7 @@ impl Build<'_> {
     /// The name of an error that an order is to be answered with.
     fn expect_error(&mut self, t: &mut Table<'_, '_>, action: Option<&Action>) -> Option<String> {
         let at = t.text(&mut self.cx, "expect_error")?;
-        let names: Vec<String> = ErrorCode::ALL.iter().map(|code| code.name()).collect();
+        let names: Vec<String> = ErrorCode::ALL.iter().map(|code| code.name()).chain([ANY_ANSWER.to_owned()]).collect();
         if !names.contains(&at.value) {
             self.cx.unknown(&at, "unknown-name", ("error", "errors"), names.iter().map(String::as_str));
         }
