@@ -26,6 +26,7 @@ registry! { base 256;
     guard EveryBumpRemembered: "Each partition has its own pending bump.", "C11", ["L9"];
     guard StateLeaderEpochFenced: "A state written under an older leader epoch than the last one is refused.", "D-22, decision 11", ["S37", "S49"];
     guard StateEpochFenced: "A state that builds on another than the last committed one is refused.", "decision 11, spec 7.5", ["S37"];
+    guard PositionNotedOnce: "A last mirrored position that is noted is not replaced before the next session begins.", "decision 7, D-4", ["S39"];
     guard StateTransitionLegal: "A transition that the table does not have is refused with an error.", "D-8, decision 10, spec 2.2", ["S37"];
     guard StatesDieWithTheirMirror: "States are removed with their mirror or topic.", "D-32, decision 18", ["S49"];
     guard OrderNeedsStates: "An operator's order goes to the controller only if the state of every partition it is about was told.", "K21, D-19, decisions 32, 34", ["S37", "L10"];

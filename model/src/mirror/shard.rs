@@ -98,6 +98,12 @@ pub fn plan_write(
         records.push(MirrorRecord::State(key.clone(), Some(next)));
     }
     if let Some(position) = write.position {
+        // A position alone raises no state epoch: a late one of a deposed leader has to be told from the first one otherwise.
+        let first = position == LastPosition::CLEAR || now.position.is_none_or(|noted| noted == position);
+        let once = first || !checked || guards.is_on(quirk::StopRecomputesPosition);
+        if !guards.admits(guard::PositionNotedOnce, once) {
+            return Err(ErrorCode::FencedStateEpoch);
+        }
         let position = Some(position).filter(|p| *p != LastPosition::CLEAR);
         if position != now.position {
             records.push(MirrorRecord::Position(key.clone(), position));

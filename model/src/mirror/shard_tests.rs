@@ -66,6 +66,10 @@ fn a_position_is_kept_over_states_and_cleared_on_demand() {
     assert_eq!(commit(&mut table, &only(position)), Ok(1), "a position alone changes no state");
     assert_eq!(commit(&mut table, &write(MirrorState::Stopped, 1, 1)), Ok(2));
     assert_eq!(table.get(&key()).and_then(|r| r.position), Some(position));
+    // A deposed leader's, which comes late: the first one stands; said again it does no harm.
+    let late = LastPosition { epoch: LeaderEpoch(3), offset: Offset(41) };
+    assert_eq!(commit(&mut table, &only(late)), Err(ErrorCode::FencedStateEpoch));
+    assert!(commit(&mut table, &only(position)).is_ok());
     assert_eq!(commit(&mut table, &only(LastPosition::CLEAR)), Ok(2));
     assert_eq!(table.get(&key()).and_then(|r| r.position), None);
 }
