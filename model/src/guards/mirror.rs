@@ -1,4 +1,20 @@
 //! Guards and quirks of the mirror room.
+//!
+//! What the catalogue of known bugs has about mirroring, and what has no row because its mistake cannot be made here:
+//! - M13 (the barrier's result taken for that of the watermark): what converged and whose watermark moved are told in two lists.
+//! - M14 (both phases of a latched truncation at once): a barrier has one phase; the cut is done before it begins, and forgets the
+//!   positions above it (`BarrierNeedsPosition`).
+//! - M17 (fetchers removed by a change of the connection): a change of configuration removes no fetcher.
+//! - M19 (a dead fetcher that is used again): a task that dies takes its broker with it; the quirk `FetcherDiesWithoutLeader` is the
+//!   nearest thing.
+//! - M25 (negative producer ids): no producer id is mapped.
+//! - C23 (one record for a whole mirror): a state's key has its topic and its number by its type.
+//! - C28 (every node derives the new leader epoch): the record has the epoch (`LeaderChangeRaisesEpoch`).
+//!
+//! Under another name, or in another room: M26 `StopResetsProducers` and `PidResetAppliedOnAppend`; M27 `StopBumpsBeforeMarkers` and
+//! `StopAwaitsReplicas`; M30 `StopNotesPositionFirst`; M31 `MarkerErrorsIgnored`; M34 `PidResetAppliedOnLoad`; C10
+//! `RefusedRequestStaysPending`; C12 `BumpAboveMinimum`; C13 `DeposedLeaderStopsOn`; C15 `LostWriteIsForgotten`; C17
+//! `FailedOutranksStop`; C22 `SilenceIsNotNone`; C24 `StatesDieWithTheirMirror`; C29 `LoopIsRefused`.
 registry! { base 256;
     guard EpochBumpBeforeAppend: "A batch with an epoch above the local leader epoch is not appended before that was raised above it.", "M02, spec 3.3", ["S34", "L13"];
     guard BatchEpochWithinSourceEpoch: "A batch with an epoch above the one the fetch asked in is not appended: what is known of the source is stale.", "M08, spec 3.5, KAFKA-18723", ["S30", "S31"];
@@ -35,11 +51,25 @@ registry! { base 256;
     quirk "JL" SilencePassesValidation: "Partitions whose coordinator says nothing pass the check of an order.", "K21, D-19", ["S37"];
     quirk "JL" OrderNeedsExactState: "A stop is taken from MIRRORING and PAUSED only, repeated orders are refused: a FAILED partition cannot be failed over.", "D-1, E-17, spec 2.10", ["L10"];
     quirk "JL" OneBadTopicRefusesAll: "One partition in a wrong state refuses the order for all topics.", "E-5, decision 2", ["L10"];
-    guard MissedPartitionIsRetried: "A partition whose source leader was unknown is looked up again until it is known.", "C26", ["L8", "L9"];
+    guard MissedPartitionIsRetried: "A partition whose source leader was unknown is looked up again until it is known.", "C26", ["L11", "L8", "L9"];
     guard StopNotesPositionFirst: "A stop appends nothing before the last mirrored position is committed.", "D-4, D-24, decision 7", ["S39"];
     guard StopBumpsBeforeMarkers: "A stop appends nothing before the leader epoch is above the last mirrored one.", "spec 3.10, 5.2", ["S34", "S40"];
     guard StopAbortsOpenTransactions: "A stop ends every transaction that is open in the mirrored log with a marker.", "D-13, spec 5.2, decision 13", ["S41", "L7"];
     guard StopAwaitsReplicas: "A stop goes on when every in-sync replica has what its last step appended.", "spec 1.6, decision 13", ["S41"];
     guard StopResetsProducers: "A stop makes replicas forget the source's producers before clients may write.", "spec 5.3, decision 13", ["S40", "S16"];
     guard MirroredTopicGrowsWithSource: "Clients cannot add partitions to a topic that is copied or held: the source has none to fill them.", "peer cases PART-02 and PART-03", ["L11"];
+    guard BarrierIsKept: "What a leader waits for after a cut is looked at again with every fetch of a replica, not only once.", "M11, decision 12", ["L9"];
+    guard StopEndsFetching: "A stop takes the partition from its fetcher before anything else.", "M16, spec 1.6", ["S33", "S38", "S39", "S32"];
+    guard StopKeepsRecords: "A stop cuts nothing: open transactions are ended by markers, and what was read stays.", "M33, spec 5.2", ["S8", "S7", "S49", "S43"];
+    guard StopsAreSeparate: "A partition's stop goes on by what that partition awaits, whatever others in the same order have done.", "M32", ["S41", "S40", "S39"];
+    guard StorageErrorsFail: "A mirrored batch that could not be appended makes the partition FAILED; its fetcher does not keep that to itself.", "M21, spec 2.6", ["L8", "L11"];
+    guard GateReadsMembership: "Whether clients may write is read from the metadata as they are, not as they were when this broker came to lead.", "M23, decision 9", ["S32", "L10"];
+    guard UnknownFollowsWish: "A partition of which no state is known begins with what is wanted of it; only one that is to be copied is aligned.", "C03, decision 1", ["S49", "S38", "S6", "S32"];
+    guard ShardsResignAlone: "A coordinator that loses one partition of the state topic keeps the states of the others.", "C04, spec 7.4", ["S38", "S37", "S49"];
+    guard NewTermReadsState: "Who comes to lead a partition again asks for its state again: others may have led it meanwhile.", "C05, spec 2.4", ["S38", "S37", "S33", "S32"];
+    guard RepeatedWriteIsActedOn: "A state that was committed at the second attempt is acted on like any other.", "C07, spec 2.4", ["L9", "L10", "L8"];
+    guard RetryIsReachable: "A retry asks for a state that the table lets follow FAILED.", "C09, decision 28, spec 2.6", ["L8", "L9", "L11"];
+    guard RetryAlignsAgain: "What failed before it was aligned is aligned at the retry, not copied.", "C16, spec 2.6", ["S35", "S36", "S30", "L9", "L11"];
+    guard PositionOfEveryMirror: "The last position is looked up in every mirror that copied from here, whatever its name.", "C20, spec 3.6", ["S35"];
+    guard ReverseHasStopped: "A way back begins only when the way forth is STOPPED: before, where it ends is not fixed.", "C30, spec 2.5", ["S35", "S47", "S6"];
 }

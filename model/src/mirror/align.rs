@@ -11,6 +11,7 @@ use crate::ids::{LeaderEpoch, Now, PartitionIx};
 use crate::mirror::fetcher::{FailCause, Purpose};
 use crate::mirror::inquiry::Found;
 use crate::mirror::manager::{MirrorManager, MirrorTask};
+use crate::mirror::transitions::replicas_are_there;
 use crate::ports::Cx;
 use crate::states::{LastPosition, MirrorState};
 
@@ -170,7 +171,7 @@ impl MirrorManager {
         if let Some(part) = self.part_mut(partition) {
             part.is_young = true;
         }
-        if task.replicas.start_barrier(now, partition, all, cx) {
+        if replicas_are_there(now, partition, all, task, cx) {
             self.enter(now, partition, MirrorState::Mirroring, task, cx);
         }
     }

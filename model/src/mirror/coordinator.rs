@@ -6,7 +6,7 @@
 
 use crate::coordinator::engine::{Engine, Machine};
 use crate::coordinator::routing::STATE_TOPIC;
-use crate::guards::mirror as guard;
+use crate::guards::{mirror as guard, Guards};
 use crate::ids::{ConnId, LeaderEpoch, Nanos, Now, Offset, PartitionIx, TopicIx};
 use crate::metadata::image::MetadataImage;
 use crate::mirror::records::{state_partition, state_partition_of_mirror, MirrorRecord, StateKey};
@@ -155,12 +155,12 @@ impl Coordinator {
     // -------------------------------------------------------------------------------------------------------- leadership
 
     /// Looks again at a partition of `__mirror_state`: true if its log has to be read ([`Self::load`]).
-    pub fn look_at(&mut self, partition: PartitionIx, replicas: &mut Replicas) -> bool {
+    pub fn look_at(&mut self, partition: PartitionIx, replicas: &mut Replicas, guards: &mut Guards) -> bool {
         let led = replicas.leads(partition);
         if led.is_some() && led == self.shards.get(&partition).map(|shard| shard.epoch) {
             return false;
         }
-        self.resign(partition);
+        self.resign(partition, guards);
         replicas.watch_watermark(partition, led.is_some());
         let Some(epoch) = led else { return false };
         let shard = Shard {
@@ -181,8 +181,14 @@ impl Coordinator {
     }
 
     /// Forgets a shard; what waits there is refused, what was not committed never happened.
-    fn resign(&mut self, partition: PartitionIx) {
+    fn resign(&mut self, partition: PartitionIx, guards: &mut Guards) {
         let Some(mut shard) = self.shards.remove(&partition) else { return };
+        if !self.shards.is_empty() && guards.admits(guard::ShardsResignAlone, false) {
+            // The mutant has one table for all.
+            self.shards
+                .values_mut()
+                .for_each(|other| other.engine = Engine::new(States::default(), other.engine.end()));
+        }
         let mut refused: Vec<Op> = Vec::new();
         shard.engine.on_failed(|waiting| refused.push(waiting.op));
         refused.append(&mut shard.queue);

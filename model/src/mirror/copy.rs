@@ -18,6 +18,9 @@ use crate::wire::messages::{
 };
 use bytes::Bytes;
 
+/// For as long the mutant of M21 holds a partition that it could not append to.
+const PARKED: Nanos = Nanos::from_secs(3600);
+
 /// What a partition's processing needs beside its fetcher.
 struct Local<'a, 'b> {
     now: Now,
@@ -200,6 +203,11 @@ impl Fetcher {
                     } else {
                         FailCause::Storage
                     };
+                    let stored = cause == FailCause::Storage;
+                    if stored && local.cx.guards.admits(guard::StorageErrorsFail, false) {
+                        return self.set_phase(answer.slot, Phase::Delayed(local.now.mono + PARKED));
+                        // the mutant
+                    }
                     return local.outcomes.push(Outcome::Fail(partition, cause));
                 }
             }

@@ -6,7 +6,7 @@
 //! partition has three answers. *Known*: the coordinator told. *None*: every coordinator told that there is none, or no mirror has
 //! us as its source. *Unavailable*: somebody who would know did not answer; that is asked again, and never taken for *none*.
 
-use crate::guards::{mirror as guard, prototype as quirk};
+use crate::guards::{mirror as guard, prototype as quirk, Guards};
 use crate::ids::{BrokerId, ConnId, MirrorIx, Nanos, NodeId, Now, PartitionIx, TopicId};
 use crate::mirror::fetcher::{FailCause, Task};
 use crate::mirror::link::Link;
@@ -39,6 +39,8 @@ pub struct Inquiry {
 /// One round of questions to all brokers.
 #[derive(Clone, Debug)]
 struct Round {
+    /// The name of the mirror here.
+    name: Arc<str>,
     parts: BTreeMap<Key, PartitionIx>,
     /// Those of [`Self::parts`] whose position matters.
     lookups: Vec<(TopicId, Vec<u32>)>,
@@ -165,7 +167,7 @@ impl Round {
     }
 
     /// The present question is answered as far as it will be; true if there is another one.
-    fn next_question(&mut self) -> bool {
+    fn next_question(&mut self, guards: &mut Guards) -> bool {
         if self.is_listed {
             self.queue.pop_front();
             for (topic, numbers) in &self.lookups {
@@ -187,6 +189,10 @@ impl Round {
             self.is_listed = true;
             if !self.lookups.is_empty() {
                 self.queue = self.mirrors.keys().cloned().collect();
+                let namesakes = self.queue.iter().all(|name| *name == self.name);
+                if !namesakes && guards.admits(guard::PositionOfEveryMirror, false) {
+                    self.queue.retain(|name| *name == self.name);
+                }
             }
         }
         if self.queue.is_empty() {
@@ -199,7 +205,7 @@ impl Round {
     }
 
     /// What the round says of a partition of this topic.
-    fn verdict(&self, key: Key, topic: &str) -> Found {
+    fn verdict(&self, key: Key, topic: &str, guards: &mut Guards) -> Found {
         if self.peers.iter().all(|peer| peer.awaits == Awaits::Nothing) {
             let cause = if self.refused { FailCause::SourceRefuses } else { FailCause::SourceUnreachable };
             return Found::Refused(cause);
@@ -213,7 +219,9 @@ impl Round {
         }
         let finding = self.found.get(&key).copied().unwrap_or_default();
         match finding {
-            Finding { is_running: true, .. } => Found::Refused(FailCause::ReverseNotStopped),
+            Finding { is_running, .. } if !guards.admits(guard::ReverseHasStopped, !is_running) => {
+                Found::Refused(FailCause::ReverseNotStopped)
+            }
             Finding { is_unavailable: true, .. } => Found::Unavailable,
             Finding { position, .. } => Found::Position(position),
         }
@@ -237,7 +245,7 @@ impl MirrorManager {
             let inquiry = &mut source.inquiry;
             match &mut inquiry.round {
                 None if inquiry.waiting.is_empty() || inquiry.not_before > now.mono => {}
-                None => self.start_round(now, mirror, cx),
+                None => self.start_round(now, mirror, task, cx),
                 Some(round) => {
                     let late = |peer: &&mut Peer| peer.link.deadline().is_some_and(|at| at <= now.mono);
                     let mut closed = Vec::new();
@@ -256,7 +264,8 @@ impl MirrorManager {
         }
     }
 
-    fn start_round(&mut self, now: Now, mirror: MirrorIx, cx: &mut Cx<'_>) {
+    fn start_round(&mut self, now: Now, mirror: MirrorIx, task: &MirrorTask<'_>, cx: &mut Cx<'_>) {
+        let name = task.image.mirror(mirror).map(|entry| entry.name.clone()).unwrap_or_default();
         let Some(source) = self.sources.get_mut(&mirror) else { return };
         let timeout = source.timeout;
         let waiting = std::mem::take(&mut source.inquiry.waiting);
@@ -278,6 +287,7 @@ impl MirrorManager {
             peers.push(Peer { link, awaits: Awaits::Answer });
         }
         let round = Round {
+            name,
             parts,
             lookups: lookups.into_iter().collect(),
             peers,
@@ -349,13 +359,13 @@ impl MirrorManager {
     fn go_on_inquiring(&mut self, now: Now, mirror: MirrorIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let Some(source) = self.sources.get_mut(&mirror) else { return };
         let Some(round) = source.inquiry.round.as_mut().filter(|round| round.is_over()) else { return };
-        if round.next_question() {
+        if round.next_question(cx.guards) {
             // Nobody may be left to ask.
             round.ask(now, task.cluster_id, cx);
             if !round.is_over() {
                 return;
             }
-            while round.next_question() {}
+            while round.next_question(cx.guards) {}
         }
         let Some(mut round) = source.inquiry.round.take() else { return };
         for peer in &mut round.peers {
@@ -368,7 +378,7 @@ impl MirrorManager {
             let topic =
                 self.part(*partition).and_then(|part| task.image.topic(part.topic)).map(|topic| topic.name.clone());
             let Some(topic) = topic else { continue };
-            let mut found = round.verdict(*key, &topic);
+            let mut found = round.verdict(*key, &topic, cx.guards);
             if found == Found::Unavailable && cx.guards.quirk(quirk::SilenceIsNone) {
                 found = Found::Position(None);
             }

@@ -109,6 +109,10 @@ pub struct Part {
     pub(super) align: AlignStep,
     /// Nothing was copied yet in this session.
     pub(super) is_young: bool,
+    /// The leader epoch in which the broker led already when the topic came to be mirrored.
+    pub(super) joined_in: Option<LeaderEpoch>,
+    /// The write that is under way was made before, and not answered well.
+    pub(super) is_repeated: bool,
     /// How far a stop has come.
     pub(super) stop: StopStep,
     /// The source contradicts the log from here.
@@ -152,6 +156,8 @@ pub struct MirrorManager {
     pub(super) left_waiting: BTreeSet<PartitionIx>,
     /// Quirk D-42: partitions whose bumps went in one request.
     pub(super) company: Vec<Vec<(PartitionIx, LeaderEpoch)>>,
+    /// The mutant of C05: what this broker knew of partitions when it lost them.
+    pub(super) remembered: BTreeMap<PartitionIx, StateRecord>,
     /// Stops that wait for a watermark.
     pub(super) stopping: BTreeSet<PartitionIx>,
     /// Diverged partitions whose source's side wins, by an operator's word in that leader epoch (decision 39).
@@ -252,6 +258,8 @@ impl Part {
             ask_at: None,
             align: AlignStep::default(),
             is_young: false,
+            joined_in: None,
+            is_repeated: false,
             stop: StopStep::default(),
             diverged_at: None,
             gaps: Vec::new(),
@@ -311,6 +319,7 @@ impl MirrorManager {
             lag_begins_at_zero: false,
             left_waiting: BTreeSet::new(),
             company: Vec::new(),
+            remembered: BTreeMap::new(),
             stopping: BTreeSet::new(),
             source_wins: BTreeMap::new(),
         }
@@ -400,6 +409,10 @@ impl MirrorManager {
             },
             Some(_) => Gate::ReadOnly,
         };
+        let late = self.part(partition).is_some_and(|part| part.joined_in == Some(part.leader_epoch));
+        if late && gate != Gate::Open && cx.guards.admits(guard::GateReadsMembership, false) {
+            return Gate::Open;
+        }
         if cx.guards.admits(guard::MirrorTopicReadOnly, gate != Gate::ReadOnly) && gate == Gate::ReadOnly {
             Gate::Open
         } else {

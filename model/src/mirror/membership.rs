@@ -44,7 +44,7 @@ impl MirrorManager {
             let entry = task.image.partition(*partition);
             if entry.is_some_and(|entry| Coordinator::is_state_topic(entry.topic, task.image)) {
                 homes = true;
-                if self.coordinator.look_at(*partition, task.replicas) {
+                if self.coordinator.look_at(*partition, task.replicas, cx.guards) {
                     self.tasks.push_back(ManagerTask::Load(*partition));
                     cx.wake(LANE_MANAGER);
                 }
@@ -68,7 +68,11 @@ impl MirrorManager {
         for topic in delta.mirror_topics.iter() {
             if let Some(topic) = task.image.topic(*topic) {
                 for partition in &topic.partitions {
+                    let before = self.part(*partition).is_some();
                     self.look_at(now, *partition, task, cx);
+                    if let Some(part) = self.part_mut(*partition).filter(|_| !before) {
+                        part.joined_in = Some(part.leader_epoch);
+                    }
                 }
             }
         }
@@ -124,7 +128,13 @@ impl MirrorManager {
             _ => {
                 self.forget(partition, cx);
                 let Some(topic_id) = image.topic(topic).map(|t| t.id) else { return };
-                self.insert(Part::new(partition, topic, topic_id, number, mirror, epoch));
+                let mut part = Part::new(partition, topic, topic_id, number, mirror, epoch);
+                if let Some(record) = self.remembered.remove(&partition) {
+                    part.take(record);
+                    self.insert(part);
+                    return self.evaluate(now, partition, task, cx);
+                }
+                self.insert(part);
                 self.ask_state(partition, task, cx);
             }
         }
@@ -192,6 +202,9 @@ impl MirrorManager {
         }
         let at = std::mem::replace(&mut self.index[partition.0 as usize], NONE);
         if let Some(part) = self.parts[at as usize].take() {
+            if let Some(record) = part.record.filter(|_| cx.guards.admits(guard::NewTermReadsState, false)) {
+                self.remembered.insert(partition, record); // the mutant believes it when it leads again
+            }
             if let Some(source) = self.sources.get_mut(&part.mirror) {
                 source.stop_awaiting(partition);
                 source.inquiry.forget(partition);

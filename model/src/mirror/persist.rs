@@ -1,7 +1,7 @@
 //! Write, then act (spec 2.4): a partition's next state goes to its coordinator, and what belongs to the state is done when it is
 //! committed there. What a broker knows of a partition that it came to lead is what the coordinator tells, nothing else.
 
-use crate::guards::prototype as quirk;
+use crate::guards::{mirror as guard, prototype as quirk};
 use crate::ids::{ConnId, LeaderEpoch, Nanos, Now, PartitionIx};
 use crate::metadata::image::MetadataImage;
 use crate::mirror::manager::{ManagerTask, MirrorManager, MirrorTask, LANE_MANAGER};
@@ -170,12 +170,16 @@ impl MirrorManager {
         let partition = write.partition;
         let Some(part) = self.part_mut(partition) else { return };
         let (from, mirror) = (part.state, part.mirror);
+        let repeated = std::mem::take(&mut part.is_repeated);
         part.commit(write, epoch);
         let (to, attempt) = (part.state, part.attempt);
         // A change that came meanwhile is judged by the new state.
         let later = part.change.take().filter(|change| change.to != write.state || change.position != write.position);
         if write.state != MirrorState::Unknown && (from != to || to == MirrorState::Failed) {
             cx.trace(Trace::MirrorStateChanged { partition, mirror, from, to, attempt });
+        }
+        if repeated && cx.guards.admits(guard::RepeatedWriteIsActedOn, false) {
+            return; // the mutant repeats the write, not the action
         }
         match later {
             Some(later) if later.to == MirrorState::Unknown || later.to.can_follow(to) => {
@@ -207,6 +211,7 @@ impl MirrorManager {
             if part.record.is_none() {
                 self.ask_state(partition, task, cx);
             } else if part.writing.is_none() && part.change.is_some() {
+                part.is_repeated = true;
                 self.write_change(now, partition, task, cx);
             }
         }

@@ -7,13 +7,13 @@
 use crate::guards::{mirror as guard, prototype as quirk};
 use crate::ids::{LeaderEpoch, Now, Offset, PartitionIx};
 use crate::mirror::fetcher::FailCause;
-use crate::mirror::manager::{MirrorManager, MirrorTask};
+use crate::mirror::manager::{MirrorManager, MirrorTask, Part};
 use crate::mirror::persist::Change;
 use crate::ports::Cx;
 use crate::record::control::{end_txn_marker, mirror_pid_reset};
 use crate::record::{BatchView, ControlType};
 use crate::states::{LastPosition, MirrorState};
-use crate::trace::{Origin, Trace};
+use crate::trace::{CutCause, Origin, Trace};
 
 /// What a stop awaits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -40,7 +40,11 @@ impl MirrorManager {
         task: &mut MirrorTask<'_>,
         cx: &mut Cx<'_>,
     ) {
-        self.stop_fetching(partition, cx);
+        let held = self.is_fetching(partition);
+        if !cx.guards.admits(guard::StopEndsFetching, !held) {
+            self.stop_fetching(partition, cx);
+        }
+        self.cut_what_is_open(now, partition, task, cx);
         if let Some(part) = self.part_mut(partition) {
             part.source_hw = Offset::UNKNOWN;
         }
@@ -148,6 +152,9 @@ impl MirrorManager {
     ) -> Result<Offset, FailCause> {
         let log = task.replicas.log(partition).ok_or(FailCause::Storage)?;
         let mut open: Vec<_> = log.producers().open_transactions().collect();
+        if open.is_empty() {
+            self.speak_for_others(partition, cx);
+        }
         let refused = !open.is_empty() && task.replicas.is_under_min_isr(partition);
         if refused && cx.guards.quirk(quirk::MarkerErrorsIgnored) {
             open.clear(); // NOT_ENOUGH_REPLICAS for each of them, and on it goes
@@ -192,6 +199,35 @@ impl MirrorManager {
         let reset = mirror_pid_reset(source.as_deref(), now.wall_ms);
         let done = task.replicas.append_local(partition, &reset, Origin::Coordinator, now, cx);
         done.map(|info| info.next).map_err(|_| FailCause::Storage)
+    }
+}
+
+/// What mutants do where it takes more than a condition.
+impl MirrorManager {
+    /// M33: what stands behind the last stable offset is cut, in place of abort markers.
+    fn cut_what_is_open(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+        let begins = self.part(partition).is_some_and(|part| part.stop == StopStep::Begins);
+        let Some(log) = task.replicas.log(partition).filter(|_| begins) else { return };
+        let stable = log.last_stable();
+        let open = log.producers().open_transactions().next().is_some();
+        if open && cx.guards.admits(guard::StopKeepsRecords, false) {
+            let _ = task.replicas.truncate_mirror_leader(now, partition, stable, CutCause::Alignment, cx);
+        }
+    }
+
+    /// M32: a partition without open transactions has the markers of all others counted as written.
+    fn speak_for_others(&mut self, partition: PartitionIx, cx: &mut Cx<'_>) {
+        let waits = |part: &Part| matches!(part.stop, StopStep::Position | StopStep::Epoch);
+        let others = self.stopping.iter().filter(|p| **p != partition && self.part(**p).is_some_and(waits));
+        let others: Vec<PartitionIx> = others.copied().collect();
+        if others.is_empty() || !cx.guards.admits(guard::StopsAreSeparate, false) {
+            return;
+        }
+        for other in others {
+            if let Some(part) = self.part_mut(other) {
+                part.stop = StopStep::Markers(Offset::ZERO);
+            }
+        }
     }
 }
 

@@ -42,6 +42,7 @@ impl MirrorManager {
         let to = match (self.desired(partition, task), part.state) {
             (D::Stopped, S::Stopped | S::Stopping) => return false,
             (D::Stopped, S::Failed) if cx.guards.quirk(quirk::FailedOutranksStop) => return false,
+            (D::Stopped, S::Unknown) if cx.guards.admits(guard::UnknownFollowsWish, false) => S::LogAlignment,
             (D::Stopped, _) => S::Stopping,
             (_, S::Failed) | (D::Unknown, _) => return false,
             (D::Paused | D::Mirroring, S::Unknown | S::Stopped) => S::LogAlignment,
@@ -104,7 +105,7 @@ impl MirrorManager {
             }
             MirrorState::EpochFencing => self.fence(now, partition, task, cx),
             MirrorState::UleRecovery => {
-                if task.replicas.start_barrier(now, partition, true, cx) {
+                if replicas_are_there(now, partition, true, task, cx) {
                     self.enter(now, partition, MirrorState::Mirroring, task, cx);
                 } else {
                     self.wait_for_replicas(now, partition, cx);
@@ -171,9 +172,6 @@ impl MirrorManager {
             position: None,
         };
         self.change(now, partition, change, task, cx);
-        if cause.is_retryable() && cx.guards.admits(guard::MissedPartitionIsRetried, false) {
-            return; // the mutant does not look the source up again
-        }
         self.want_refresh(mirror, cx);
     }
 
@@ -183,6 +181,10 @@ impl MirrorManager {
         let draw = self.draws << 32 | u64::from(partition.0);
         let retry = self.settings.retry;
         let Some(part) = self.part_mut(partition) else { return };
+        let missed = part.cause == Some(FailCause::SourceLeaderUnknown);
+        if missed && cx.guards.admits(guard::MissedPartitionIsRetried, false) {
+            return; // the mutant waits for metadata of its own cluster
+        }
         part.retry_at = retry.delay(part.attempt, cx.entropy, draw).map(|d| now.mono + d);
         if let Some(at) = part.retry_at {
             self.waits.insert((at, partition));
@@ -213,7 +215,14 @@ impl MirrorManager {
         let Some(part) = self.part_mut(partition).filter(|part| part.state == MirrorState::Failed) else { return };
         part.retry_at = None;
         let to = match part.previous {
-            MirrorState::Unknown | MirrorState::LogAlignment | MirrorState::Failed => MirrorState::LogAlignment,
+            MirrorState::LogAlignment if cx.guards.admits(guard::RetryAlignsAgain, false) => MirrorState::Mirroring,
+            MirrorState::Unknown | MirrorState::LogAlignment | MirrorState::Failed => {
+                if cx.guards.admits(guard::RetryIsReachable, false) {
+                    MirrorState::Unknown
+                } else {
+                    MirrorState::LogAlignment
+                }
+            }
             MirrorState::EpochFencing | MirrorState::UleRecovery | MirrorState::Pausing => part.previous,
             _ => MirrorState::Mirroring,
         };
@@ -299,11 +308,7 @@ impl MirrorManager {
             }
             Outcome::Cut(partition, _) => {
                 self.stop_fetching(partition, cx);
-                if cx.guards.admits(guard::BarrierAfterMirrorCut, false) {
-                    self.enter(now, partition, MirrorState::Mirroring, task, cx);
-                } else {
-                    self.enter(now, partition, MirrorState::UleRecovery, task, cx);
-                }
+                self.enter(now, partition, MirrorState::UleRecovery, task, cx);
             }
             Outcome::Aligned(partition) => self.await_replicas(now, partition, task, cx),
             Outcome::Gap(partition, from, to) => {
@@ -322,4 +327,16 @@ impl MirrorManager {
             }
         }
     }
+}
+
+/// After a cut no replica that counts is longer than its leader: at once, or to be waited for (M10).
+pub(super) fn replicas_are_there(
+    now: Now,
+    partition: PartitionIx,
+    all: bool,
+    task: &mut MirrorTask<'_>,
+    cx: &mut Cx<'_>,
+) -> bool {
+    let there = task.replicas.start_barrier(now, partition, all, cx);
+    cx.guards.admits(guard::BarrierAfterMirrorCut, there)
 }
