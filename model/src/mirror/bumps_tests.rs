@@ -1,10 +1,11 @@
 //! What becomes of bumps that the controller was asked for.
 
+use crate::guards::mirror as guard;
 use crate::ids::{LeaderEpoch, PartitionIx};
 use crate::mirror::fetcher::{FailCause, Outcome};
 use crate::mirror::testing::Rig;
 use crate::replica::channel::{Outcome as ChannelOutcome, Purpose};
-use crate::states::MirrorState;
+use crate::states::{MirrorState, StateRecord};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{Body, BumpLeaderEpochsResponse};
 
@@ -72,5 +73,41 @@ fn a_granted_bump_is_waited_for_until_the_image_has_it() {
         told(&mut rig, Ok(answer(ErrorCode::None, &[(P, ErrorCode::None)])));
         let part = rig.manager.part(P).unwrap();
         assert_eq!((part.state, part.bump_min), (MirrorState::EpochFencing, Some(LeaderEpoch(min))));
+    }
+}
+
+/// C11. Two partitions want a bump in one task: both are asked for. The mutant has room for one, and never asks again for the
+/// other, for it believes that it did.
+#[test]
+fn c11_every_bump_is_asked_for() {
+    for (every, asked) in [(true, 2), (false, 1)] {
+        let mut rig = Rig::bare();
+        rig.guards.set(guard::EveryBumpRemembered, every);
+        rig.mirrored_topic(0, "orders");
+        rig.mirrored_topic(1, "bills");
+        rig.with(|manager, _, cx, _| {
+            manager.bumps.clear();
+            for n in [0, 1] {
+                manager.want_bump(PartitionIx(n), LeaderEpoch(7), cx);
+                manager.want_bump(PartitionIx(n), LeaderEpoch(7), cx);
+            }
+            assert_eq!(manager.bumps.len(), asked);
+        });
+    }
+}
+
+/// C05. A term that follows on one's own begins with what is known; one behind others' terms asks again.
+#[test]
+fn c05_after_terms_that_others_may_have_had_the_state_is_asked_for_again() {
+    for (epoch, known) in [(1, true), (2, false), (11, true), (12, false)] {
+        let mut rig = Rig::bare();
+        rig.mirrored_topic(0, "orders");
+        rig.with(|manager, task, cx, now| {
+            let part = manager.part_mut(P).unwrap();
+            part.take(StateRecord { state: MirrorState::Paused, state_epoch: 5, ..StateRecord::default() });
+            part.bump_min = Some(LeaderEpoch(10));
+            manager.on_new_term(now, P, LeaderEpoch(epoch), task, cx);
+            assert_eq!(manager.part(P).unwrap().record.is_some(), known, "epoch {epoch}");
+        });
     }
 }

@@ -168,14 +168,18 @@ fn a_request_is_answered_once_with_every_entry() {
 
 #[test]
 fn states_die_with_their_mirror_or_topic() {
-    let (mut rig, mut coordinator) = rig(&[ME]);
-    take_office(&mut rig, &mut coordinator);
-    assert_eq!(file(&mut rig, &mut coordinator, 0, write(0, MirrorState::LogAlignment, 0))[0].result, Ok(1));
-    rig.with(|_, task, cx, now| coordinator.sweep(task.image, now, task.replicas, cx));
-    assert_eq!(read(&mut rig, &coordinator, 0), Ok(Some(MirrorState::LogAlignment)), "mirror and topic exist");
-    rig.metadata(&[Record::RemoveTopic { topic: TopicIx(6) }]);
-    rig.with(|_, task, cx, now| coordinator.sweep(task.image, now, task.replicas, cx));
-    assert_eq!(read(&mut rig, &coordinator, 0), Ok(None));
+    // C24: the mutant leaves them for the next mirror of that name.
+    for (die, left) in [(true, None), (false, Some(MirrorState::LogAlignment))] {
+        let (mut rig, mut coordinator) = rig(&[ME]);
+        rig.guards.set(guard::StatesDieWithTheirMirror, die);
+        take_office(&mut rig, &mut coordinator);
+        assert_eq!(file(&mut rig, &mut coordinator, 0, write(0, MirrorState::LogAlignment, 0))[0].result, Ok(1));
+        rig.with(|_, task, cx, now| coordinator.sweep(task.image, now, task.replicas, cx));
+        assert_eq!(read(&mut rig, &coordinator, 0), Ok(Some(MirrorState::LogAlignment)), "mirror and topic exist");
+        rig.metadata(&[Record::RemoveTopic { topic: TopicIx(6) }]);
+        rig.with(|_, task, cx, now| coordinator.sweep(task.image, now, task.replicas, cx));
+        assert_eq!(read(&mut rig, &coordinator, 0), Ok(left));
+    }
 }
 
 /// BAD-20. A bit of the log turned, in a batch between others: the load is refused and the coordinator unavailable, whichever

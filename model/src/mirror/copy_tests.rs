@@ -1,12 +1,14 @@
 //! What a fetcher makes of answers of the source.
 
+use crate::guards::mirror as guard;
 use crate::ids::{LeaderEpoch, MirrorIx, Offset, PartitionIx, TopicIx};
 use crate::metadata::records::Record;
 use crate::mirror::fetcher::FailCause;
 use crate::mirror::testing::{Rig, SOURCE};
-use crate::ports::{CloseReason, Input};
+use crate::ports::{CloseReason, DiskError, Input};
 use crate::replica::testing::batch_at;
 use crate::states::{DesiredState, MirrorState};
+use crate::testing::DiskCall;
 use crate::trace::Trace;
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
@@ -240,4 +242,29 @@ fn bad_17_an_answer_that_does_not_continue_the_log_fails_its_partition_alone() {
         _ => None,
     });
     assert_eq!(asked, Some(Offset(7)), "the log's end");
+}
+
+/// M08's mutant: what is newer than what is known of the source is appended under the epoch that the source had before.
+#[test]
+fn m08_without_its_guard_a_batch_newer_than_the_source_metadata_is_appended() {
+    let mut rig = Rig::new();
+    rig.guards.set(guard::BatchEpochWithinSourceEpoch, false);
+    rig.fetching(0, "t", 20);
+    rig.fetched(2, &[batch_at(0, 1, 0, 1), batch_at(1, 1, 1, 2)]);
+    assert_eq!((rig.state(0), rig.end()), ((MirrorState::Mirroring, 0), 2));
+}
+
+/// M21. A batch that the disk refuses makes the partition FAILED; its mutant has it MIRRORING, and asks no more.
+#[test]
+fn m21_an_append_that_the_disk_refuses_is_told() {
+    for (told, state) in [(true, MirrorState::Failed), (false, MirrorState::Mirroring)] {
+        let mut rig = Rig::new();
+        rig.guards.set(guard::StorageErrorsFail, told);
+        rig.fetching(0, "t", 20);
+        rig.disk.fail(DiskCall::Append, 1, DiskError::Io);
+        rig.fetched(1, &[batch_at(0, 1, 0, 1)]);
+        assert_eq!((rig.state(0).0, rig.end()), (state, 0));
+        let asks = rig.sent.iter().filter(|(_, m)| is_fetch(&m.body)).count();
+        assert_eq!(asks, 0, "nothing is fetched while it is so");
+    }
 }

@@ -152,6 +152,10 @@ impl MirrorManager {
     ) {
         self.stop_fetching(partition, cx);
         let Some(part) = self.part_mut(partition) else { return };
+        // Metadata that came late may have others' terms between the two: the next epoch after this one, or the one that was asked
+        // for, is this broker's own.
+        let asked = part.bump_min.is_some_and(|min| epoch.0 == min.0.saturating_add(1));
+        let own = asked || epoch.0 == part.leader_epoch.0.saturating_add(1);
         part.leader_epoch = epoch;
         if part.bump_min.is_none_or(|min| epoch > min) {
             part.bump_min = None;
@@ -159,7 +163,7 @@ impl MirrorManager {
         let writing = part.writing.take().is_some();
         part.change = None;
         part.stop = StopStep::default();
-        if writing || part.record.is_none() {
+        if writing || part.record.is_none() || !cx.guards.admits(guard::NewTermReadsState, own) {
             part.record = None;
             return self.ask_state(partition, task, cx);
         }

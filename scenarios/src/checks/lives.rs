@@ -37,6 +37,8 @@ pub struct Aligning {
     pub reverse: bool,
     /// The source partition's lineage.
     pub lineage: u32,
+    /// The mirror in the other direction was on its way to STOPPED, in the state of this number.
+    pub reverse_stops: Option<i32>,
 }
 
 /// A mirrored partition as `__mirror_state` tells of it.
@@ -70,6 +72,8 @@ pub struct Life {
     pub open: Vec<(Offset, ProducerId)>,
     /// Who ran actions last, and in which leader epoch.
     pub actor: (LeaderEpoch, NodeId),
+    /// The present leader's epoch, and the number of the state that was committed when its term began.
+    pub term: (LeaderEpoch, i32),
     /// The source mirrored the other way when this began to align.
     pub looped: bool,
     /// Where this session's batches come from.
@@ -97,6 +101,7 @@ impl Life {
             cut: None,
             open: Vec::new(),
             actor: (LeaderEpoch::NONE, NodeId::default()),
+            term: (LeaderEpoch::NONE, 0),
             looped: false,
             source: None,
             is_fresh: false,

@@ -10,6 +10,7 @@ use super::roster::slot_of;
 use super::s30_mirror_equality::source_of;
 use super::sight::{LogSight, ReplicaSight, Sight};
 use mirrorlab_model::ids::{Offset, PartitionIx};
+use mirrorlab_model::states::MirrorState;
 
 /// The source partition and its leader's replica.
 type Origin<'a, S> = (u8, PartitionIx, ReplicaSight<<S as Sight>::Log<'a>>);
@@ -35,13 +36,26 @@ pub(super) fn reverse<'g, S: Sight>(cx: &Cx<'_, S>, ghost: &'g Ghost, source: (u
 pub(super) fn begins<S: Sight>(cx: &Cx<'_, S>, ghost: &Ghost) -> Option<Aligning> {
     let (cluster, there, source) = origin(cx, ghost)?;
     let own = cx.replica(cx.slot)?.log;
-    let reverse = reverse(cx, ghost, (cluster, there)).is_some_and(|life| life.position.is_some());
+    let other = reverse(cx, ghost, (cluster, there));
+    let reverse = other.is_some_and(|life| life.position.is_some());
+    let reverse_stops = other.and_then(stops);
     let lineage = at(ghost, (cluster, there))?.lineage;
     let here = at(ghost, (cx.at.cluster, cx.partition()))?.life()?;
     let start = own.start().max(source.log.start());
     // Nothing can be said of what the source does not hold any more.
     let common = if start > own.start() { Offset::ZERO } else { logs::common_end(own, source.log) };
-    Some(Aligning { common: common.min(own.high_watermark()), own: here.position_before, reverse, lineage })
+    Some(Aligning {
+        common: common.min(own.high_watermark()),
+        own: here.position_before,
+        reverse,
+        lineage,
+        reverse_stops,
+    })
+}
+
+/// The number of the state in which it is on its way to STOPPED.
+fn stops(life: &Life) -> Option<i32> {
+    Some(life.last()).filter(|last| last.state == MirrorState::Stopping).map(|last| last.state_epoch)
 }
 
 /// The step to MIRRORING.
@@ -61,6 +75,10 @@ pub(super) fn aligned<S: Sight>(cx: &mut Cx<'_, S>, ghost: &Ghost) {
         cx.broken("S35", "a log that is a prefix of the source leader's", got);
     }
     let Some(aligning) = life.aligning else { return };
+    let still = reverse(cx, ghost, (cluster, there)).and_then(stops);
+    if still.is_some() && still == aligning.reverse_stops {
+        cx.broken("S35", "the other direction STOPPED: before, where it ends is not fixed", "STOPPING");
+    }
     let now = reverse(cx, ghost, (cluster, there)).is_some_and(|life| life.position.is_some());
     let known = aligning.own || (aligning.reverse && now);
     if known && own.end() < aligning.common {

@@ -7,7 +7,7 @@ use super::ghost::PartitionGhost;
 use super::lives::Life;
 use super::sight::Sight;
 use mirrorlab_model::ids::LeaderEpoch;
-use mirrorlab_model::states::StateRecord;
+use mirrorlab_model::states::{MirrorState, StateRecord};
 
 /// A state is committed. `known`: the controller's leader epoch.
 pub(super) fn committed<S: Sight>(cx: &mut Cx<'_, S>, life: &Life, record: &StateRecord, known: LeaderEpoch) {
@@ -15,6 +15,11 @@ pub(super) fn committed<S: Sight>(cx: &mut Cx<'_, S>, life: &Life, record: &Stat
     if !record.state.can_follow(before.state) {
         let expected = format_args!("a state that may follow {}", before.state.name());
         cx.broken("S37", expected, record.state.name());
+    }
+    let unaligned = before.state == MirrorState::Failed
+        && matches!(life.previous, MirrorState::LogAlignment | MirrorState::Unknown);
+    if unaligned && record.state == MirrorState::Mirroring {
+        cx.broken("S37", "LOG_ALIGNMENT again: it failed before it was aligned", record.state.name());
     }
     if record.state_epoch <= before.state_epoch {
         cx.broken("S37", format_args!("a state epoch above {}", before.state_epoch), record.state_epoch);

@@ -15,6 +15,12 @@ pub(super) fn acts<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, only: Optio
     if let Some(only) = only.filter(|only| *only != told.state) {
         cx.broken("S38", format_args!("this in {} only", only.name()), told.state.name());
     }
+    let epoch = cx.replica(cx.slot).map(|replica| replica.leader_epoch);
+    let floor = g.life().filter(|life| Some(life.term.0) == epoch).map_or(0, |life| life.term.1);
+    if only.is_some() && told.state_epoch < floor {
+        let expected = format!("state number {floor}, which was committed before its term, or a later one");
+        cx.broken("S38", expected, told.state_epoch);
+    }
     let newest = g.life().map(Life::last).unwrap_or(Committed {
         state: MirrorState::Unknown,
         leader_epoch: mirrorlab_model::ids::LeaderEpoch::NONE,
