@@ -319,7 +319,7 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
             begun_anew(cx, c);
             became_leader(cx, c.partition(partition), epoch);
             if let Some(life) = c.partition(partition).more.as_mut().and_then(|more| more.life.as_mut()) {
-                life.term = (epoch, life.last().state_epoch);
+                life.begin_term(epoch, cx.at.step);
             }
             if c.partition(partition).keeps_states {
                 lives::read(cx, c); // it may lack what was committed

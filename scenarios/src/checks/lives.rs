@@ -72,8 +72,10 @@ pub struct Life {
     pub open: Vec<(Offset, ProducerId)>,
     /// Who ran actions last, and in which leader epoch.
     pub actor: (LeaderEpoch, NodeId),
-    /// The present leader's epoch, and the number of the state that was committed when its term began.
+    /// The present leader's epoch, and the number of the state that was committed before its term began.
     pub term: (LeaderEpoch, i32),
+    /// When the newest state was committed.
+    pub changed_at: u64,
     /// The source mirrored the other way when this began to align.
     pub looped: bool,
     /// Where this session's batches come from.
@@ -102,6 +104,7 @@ impl Life {
             open: Vec::new(),
             actor: (LeaderEpoch::NONE, NodeId::default()),
             term: (LeaderEpoch::NONE, 0),
+            changed_at: 0,
             looped: false,
             source: None,
             is_fresh: false,
@@ -124,6 +127,12 @@ impl Life {
     #[must_use]
     pub fn upto(&self, epoch: LeaderEpoch) -> Option<MirrorState> {
         self.states.iter().rev().find(|c| c.leader_epoch <= epoch).map(|c| c.state)
+    }
+    /// A leader's term begins. What is committed in the same event it may not know yet.
+    pub fn begin_term(&mut self, epoch: LeaderEpoch, step: u64) {
+        let unseen = usize::from(self.changed_at == step);
+        let known = self.states.iter().rev().nth(unseen).map_or(0, |c| c.state_epoch);
+        self.term = (epoch, known);
     }
     fn push(&mut self, record: &StateRecord) {
         if self.states.len() == KEPT {
@@ -257,6 +266,7 @@ fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, 
                 s49_desired_rules::departed(cx, life, orders, before, now);
             }
             life.push(record);
+            life.changed_at = cx.at.step;
         }
         MirrorRecord::Position(_, position) => {
             if !silent {

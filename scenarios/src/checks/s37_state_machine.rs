@@ -16,8 +16,7 @@ pub(super) fn committed<S: Sight>(cx: &mut Cx<'_, S>, life: &Life, record: &Stat
         let expected = format_args!("a state that may follow {}", before.state.name());
         cx.broken("S37", expected, record.state.name());
     }
-    let unaligned = before.state == MirrorState::Failed
-        && matches!(life.previous, MirrorState::LogAlignment | MirrorState::Unknown);
+    let unaligned = before.state == MirrorState::Failed && life.previous == MirrorState::LogAlignment;
     if unaligned && record.state == MirrorState::Mirroring {
         cx.broken("S37", "LOG_ALIGNMENT again: it failed before it was aligned", record.state.name());
     }

@@ -317,6 +317,21 @@ fn s37_sees_states_out_of_order_and_epochs_that_do_not_grow() {
     assert_eq!(lived.commit(1, &[record(1, M::Pausing, OURS + 1, 3)]), ["S37"]);
 }
 
+/// C16.
+#[test]
+fn s37_sees_who_copies_after_it_failed_in_an_alignment() {
+    let goes_on = |to| {
+        let mut lived = Lived::new();
+        assert_eq!(lived.enter(M::LogAlignment), NOTHING);
+        let MirrorRecord::State(key, Some(mut failed)) = record(1, M::Failed, OURS, 2) else { return Vec::new() };
+        failed.previous = M::LogAlignment;
+        assert_eq!(lived.commit(1, &[MirrorRecord::State(key, Some(failed))]), NOTHING);
+        lived.commit(1, &[record(1, to, OURS, 3)])
+    };
+    assert_eq!(goes_on(M::Mirroring), ["S37"]);
+    assert_eq!(goes_on(M::LogAlignment), NOTHING);
+}
+
 #[test]
 fn s37_sees_a_second_actor_and_a_deposed_one() {
     let act = |leads: bool| {
@@ -370,6 +385,26 @@ fn s38_sees_a_state_that_is_acted_on_before_it_is_committed() {
     lived.enter(M::LogAlignment);
     let (source, offset, epoch) = (node(0, 1), Offset(0), LeaderEpoch(THEIRS));
     assert_eq!(lived.play.at(node(1, 1), Trace::MirrorFetcherAdded { partition: P, source, offset, epoch }), ["S38"]);
+}
+
+/// C05. What was committed before its term a leader has to know; not what was committed at that very moment, or later.
+#[test]
+fn s38_sees_a_leader_that_goes_by_a_state_from_before_the_last_term() {
+    let fetches = |failed_before: bool| {
+        let mut lived = Lived::copying();
+        if failed_before {
+            assert_eq!(lived.commit(1, &[record(1, M::Failed, OURS, 3)]), NOTHING);
+        }
+        lived.play.change(1, 1, OURS + 1, 0b111, 0);
+        lived.play.lead(1, 1, OURS + 1);
+        if !failed_before {
+            assert_eq!(lived.commit(1, &[record(1, M::Failed, OURS, 3)]), NOTHING);
+        }
+        let (source, offset, epoch) = (node(0, 1), Offset(5), LeaderEpoch(THEIRS));
+        lived.play.at(node(1, 1), Trace::MirrorFetcherAdded { partition: P, source, offset, epoch })
+    };
+    assert_eq!(fetches(true), ["S38"]);
+    assert_eq!(fetches(false), NOTHING);
 }
 
 #[test]
