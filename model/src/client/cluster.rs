@@ -385,13 +385,16 @@ impl<T> Cluster<T> {
         earlier(due, self.channels.next_deadline())
     }
 
-    /// When a peer may be tried again. While one is being opened, its own deadline stands for it.
+    /// When a peer may be tried again. While one is being opened no other is tried, and its own deadline stands for all: one that
+    /// could be tried at once would wake the process again and again for nothing.
     #[must_use]
     pub fn channel_wait(&self, now: Now) -> Nanos {
         let mut wait = now.mono + self.config.channel.connect_timeout;
         for at in 0..self.candidates() {
-            if let ChannelStatus::Down(until) = self.channels.status(self.candidate(at)) {
-                wait = wait.min(until);
+            match self.channels.status(self.candidate(at)) {
+                ChannelStatus::Opening => return now.mono + self.config.channel.connect_timeout,
+                ChannelStatus::Down(until) => wait = wait.min(until),
+                ChannelStatus::Ready | ChannelStatus::Busy => {}
             }
         }
         wait

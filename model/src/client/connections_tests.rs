@@ -107,3 +107,18 @@ fn a_connection_that_is_never_made_is_given_up() {
     assert_eq!(lost, [ChannelEvent::Lost { node: PEER, failed: vec![] }]);
     assert!(matches!(around.effects()[..], [Effect::Close { .. }]));
 }
+
+/// While one of two brokers is being connected to, nothing is due before that ends, though the other could be tried at once: an
+/// operator's client that was cut off from its source ran two hundred thousand times a second.
+#[test]
+fn while_a_connection_is_being_made_nothing_is_due_at_once() {
+    use crate::client::cluster::{Cluster, ClusterConfig};
+    let mut around = Around::new();
+    let (wait, now, connects) = around.with(|now, cx| {
+        let mut cluster: Cluster<u8> = Cluster::new(ClusterConfig::new(vec![PEER, NodeId(8)], None), cx);
+        assert_eq!(cluster.any_ready(now, cx), None);
+        let connects = cx.out.effects.iter().filter(|e| matches!(e, Effect::Connect { .. })).count();
+        (cluster.channel_wait(now), now, connects)
+    });
+    assert_eq!((wait, connects), (now.mono + ChannelConfig::default().connect_timeout, 1));
+}
