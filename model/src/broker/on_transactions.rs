@@ -11,6 +11,7 @@ use crate::coordinator::txn_records::Member;
 use crate::guards::transactions as guard;
 use crate::ids::{BrokerId, ConnId, Nanos, Now, PartitionIx, ProducerId};
 use crate::metadata::delta::MetadataDelta;
+use crate::mirror::Gate;
 use crate::ports::{Cx, Input};
 use crate::record::control::end_txn_marker;
 use crate::replica::append::Produced;
@@ -295,6 +296,18 @@ impl Broker {
             let answer = ProducePartAnswer {
                 partition,
                 error: ErrorCode::ReadOnlyTopic,
+                base: unknown,
+                log_start: unknown,
+                current_leader: None,
+            };
+            return Produced { answer, waits: false };
+        }
+        if !matches!(self.mirror.gate(partition, &self.image, cx), Gate::Open) {
+            // It is being stopped: the marker waits until the position and the reset are in the log (decision 9).
+            let unknown = crate::ids::Offset::UNKNOWN;
+            let answer = ProducePartAnswer {
+                partition,
+                error: ErrorCode::CoordinatorLoadInProgress,
                 base: unknown,
                 log_start: unknown,
                 current_leader: None,

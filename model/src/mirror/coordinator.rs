@@ -286,6 +286,21 @@ impl Coordinator {
         self.shards.get(&partition).filter(|shard| shard.phase == Phase::Active).map(|shard| shard.engine.committed())
     }
 
+    /// The same for who will act on it: while a write of the key is not committed, what is committed may be overtaken in the same
+    /// instant, by a leader of an earlier term.
+    ///
+    /// # Errors
+    /// As [`Self::read`]; COORDINATOR_LOAD_IN_PROGRESS while a write is under way.
+    pub fn read_settled(&self, key: &StateKey, image: &MetadataImage) -> Result<Option<StateRecord>, ErrorCode> {
+        let found = self.read(key, image)?;
+        let shard = self.home(key, image).and_then(|home| self.shards.get(&home));
+        let latest = shard.and_then(|shard| shard.engine.latest().stable().get(key));
+        if latest == found.as_ref() || self.tells_uncommitted || self.not_loaded_is_none {
+            return Ok(found);
+        }
+        Err(ErrorCode::CoordinatorLoadInProgress)
+    }
+
     /// How many partitions of the topic it holds.
     #[must_use]
     pub fn shards_held(&self) -> usize {

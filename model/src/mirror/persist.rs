@@ -250,7 +250,7 @@ impl MirrorManager {
         let read = |partition: &PartitionIx| {
             let found = key_in(&request.mirror, *partition, task.image)
                 .ok_or(ErrorCode::UnknownTopicOrPartition)
-                .and_then(|key| self.coordinator.read(&key, task.image));
+                .and_then(|key| self.coordinator.read_settled(&key, task.image));
             match found {
                 Ok(record) => (*partition, ErrorCode::None, record.unwrap_or_default()),
                 Err(error) => (*partition, error, StateRecord::default()),

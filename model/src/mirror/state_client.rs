@@ -98,7 +98,7 @@ impl StateClient {
         match self.leader(key, own, image) {
             Err(error) => self.answers.push(StateAnswer::Read(partition, Err(error))),
             Ok((leader, _)) if leader == self.me => {
-                let result = own.read(key, image).map(Option::unwrap_or_default);
+                let result = own.read_settled(key, image).map(Option::unwrap_or_default);
                 self.answers.push(StateAnswer::Read(partition, result));
             }
             Ok((leader, node)) => self.file(leader, node, &key.mirror, Ask::Read(partition), cx),

@@ -16,6 +16,11 @@ impl MirrorManager {
         topic.and_then(|topic| task.image.mirror_of(topic)).map_or(DesiredState::Unknown, |(_, desired)| desired)
     }
 
+    /// An order to stop was given.
+    pub(super) fn is_to_stop(&self, partition: PartitionIx, task: &MirrorTask<'_>) -> bool {
+        self.desired(partition, task) == DesiredState::Stopped
+    }
+
     /// Something else than copying is wanted.
     fn wish_differs(&self, partition: PartitionIx, task: &MirrorTask<'_>) -> bool {
         matches!(self.desired(partition, task), DesiredState::Paused | DesiredState::Stopped)
