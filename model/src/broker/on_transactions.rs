@@ -302,7 +302,7 @@ impl Broker {
             };
             return Produced { answer, waits: false };
         }
-        if !matches!(self.mirror.gate(partition, &self.image, cx), Gate::Open) {
+        if !read_only && self.mirror.gate(partition, &self.image, cx) != Gate::Open {
             // It is being stopped: the marker waits until the position and the reset are in the log (decision 9).
             let unknown = crate::ids::Offset::UNKNOWN;
             let answer = ProducePartAnswer {
