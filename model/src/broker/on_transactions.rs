@@ -9,7 +9,7 @@ use crate::broker::transactions::{Transactions, TxnTask};
 use crate::coordinator::routing::TRANSACTION_TOPIC;
 use crate::coordinator::txn_records::Member;
 use crate::guards::transactions as guard;
-use crate::ids::{BrokerId, ConnId, Nanos, Now, PartitionIx, ProducerId};
+use crate::ids::{BrokerId, ConnId, Nanos, Now, Offset, PartitionIx, ProducerId};
 use crate::metadata::delta::MetadataDelta;
 use crate::mirror::Gate;
 use crate::ports::{Cx, Input};
@@ -292,32 +292,23 @@ impl Broker {
         if !cx.guards.admits(guard::MirrorRefusesTransactions, !read_only) {
             // What was open here was cut or is ended by the source: a marker of ours would be a branch in the log.
             cx.trace(Trace::ReadOnlyRefused { partition, producer: marker.producer });
-            let unknown = crate::ids::Offset::UNKNOWN;
-            let answer = ProducePartAnswer {
-                partition,
-                error: ErrorCode::ReadOnlyTopic,
-                base: unknown,
-                log_start: unknown,
-                current_leader: None,
-            };
-            return Produced { answer, waits: false };
+            return refused(partition, ErrorCode::ReadOnlyTopic);
         }
         if !read_only && self.mirror.gate(partition, &self.image, cx) != Gate::Open {
             // It is being stopped: the marker waits until the position and the reset are in the log (decision 9).
-            let unknown = crate::ids::Offset::UNKNOWN;
-            let answer = ProducePartAnswer {
-                partition,
-                error: ErrorCode::CoordinatorLoadInProgress,
-                base: unknown,
-                log_start: unknown,
-                current_leader: None,
-            };
-            return Produced { answer, waits: false };
+            return refused(partition, ErrorCode::CoordinatorLoadInProgress);
         }
         let TxnMarker { producer, epoch, commit, coordinator_epoch, .. } = *marker;
         let bytes = end_txn_marker(commit, producer, epoch, coordinator_epoch, now.wall_ms);
         self.replicas.write_marker(partition, &bytes, ticket, now, cx)
     }
+}
+
+/// A marker that is not written.
+fn refused(partition: PartitionIx, error: ErrorCode) -> Produced {
+    let (base, log_start) = (Offset::UNKNOWN, Offset::UNKNOWN);
+    let answer = ProducePartAnswer { partition, error, base, log_start, current_leader: None };
+    Produced { answer, waits: false }
 }
 
 /// The connection of those who wait without one.

@@ -515,14 +515,14 @@ impl MirrorManager {
                 self.resume_anyway(now, partition, task, cx);
                 continue;
             }
-            match Some(part.state) {
-                Some(MirrorState::Failed) => self.retry(now, partition, task, cx),
-                Some(MirrorState::EpochFencing) => {
+            match part.state {
+                MirrorState::Failed => self.retry(now, partition, task, cx),
+                MirrorState::EpochFencing => {
                     self.fail(now, partition, FailCause::BumpTimedOut, task, cx);
                 }
-                Some(MirrorState::LogAlignment) => self.fail(now, partition, align.overdue(), task, cx),
-                Some(MirrorState::UleRecovery) => self.fail(now, partition, FailCause::ReplicasBehind, task, cx),
-                Some(MirrorState::Stopping) => self.fail(now, partition, FailCause::StopTimedOut, task, cx),
+                MirrorState::LogAlignment => self.fail(now, partition, align.overdue(), task, cx),
+                MirrorState::UleRecovery => self.fail(now, partition, FailCause::ReplicasBehind, task, cx),
+                MirrorState::Stopping => self.fail(now, partition, FailCause::StopTimedOut, task, cx),
                 _ => {}
             }
         }

@@ -9,7 +9,7 @@ use crate::metadata::configs::MirrorConfig;
 use crate::mirror::fetcher::{FailCause, Task};
 use crate::mirror::inquiry::Inquiry;
 use crate::mirror::link::Link;
-use crate::mirror::manager::{ManagerTask, MirrorManager, MirrorTask, Part, LANE_MANAGER};
+use crate::mirror::manager::{MirrorManager, MirrorTask, Part};
 use crate::mirror::source::SourceCluster;
 use crate::ports::Cx;
 use crate::states::{DesiredState, MirrorState};
@@ -114,10 +114,7 @@ impl MirrorManager {
     pub(super) fn want_refresh(&mut self, mirror: MirrorIx, cx: &mut Cx<'_>) {
         let Some(source) = self.sources.get_mut(&mirror) else { return };
         source.due = Nanos::ZERO;
-        if self.tasks.back() != Some(&ManagerTask::Tick) {
-            self.tasks.push_back(ManagerTask::Tick);
-            cx.wake(LANE_MANAGER);
-        }
+        self.tick_soon(cx);
     }
 
     /// Starts the looks that are due and ends the waits that took too long.

@@ -255,9 +255,12 @@ impl MirrorManager {
     pub(super) fn clear_timers(&mut self, partition: PartitionIx, cx: &mut Cx<'_>) {
         let Some(part) = self.part_mut(partition) else { return };
         let survives = part.retry_at.is_some() && cx.guards.quirk(quirk::RetryTimerSurvives);
-        let retry = if survives { None } else { part.retry_at.take() };
-        for at in [part.wait_until.take(), retry].into_iter().flatten() {
-            self.waits.remove(&(at, partition));
+        if survives {
+            if let Some(at) = part.wait_until.take() {
+                self.waits.remove(&(at, partition));
+            }
+        } else {
+            self.drop_timers(partition);
         }
     }
 
