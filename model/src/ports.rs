@@ -54,6 +54,8 @@ pub enum FileName {
     PartitionMetadata,
     /// `quorum-state`: leader, epoch and vote of a controller.
     QuorumState,
+    /// `alignment-checkpoint`: the terms in which a replica was aligned with a mirror's source, and where its log ended then.
+    Alignments,
     /// The `.tmp` twin of a file that is replaced by rename, by the name's tag.
     Temp(u8),
 }

@@ -447,6 +447,7 @@ fn a_fetch_that_waited_is_told_where_the_new_leader_listens() {
         log_start: Offset::UNKNOWN,
         max_bytes: 1000,
         mirror_leader_epoch: LeaderEpoch::NONE,
+        aligned: LeaderEpoch::NONE,
     };
     let fetch = FetchRequest {
         replica: BrokerId(-1),

@@ -68,6 +68,7 @@ fn part(slot: u32, partition: u32, error: ErrorCode) -> FetchPartAnswer {
         diverging: None,
         current_leader: None,
         mirror_leader_epoch: LeaderEpoch::NONE,
+        misaligned: false,
         first_batch: 0,
         batch_count: 0,
         aborted: None,

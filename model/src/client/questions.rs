@@ -216,6 +216,7 @@ impl Consumer {
                 log_start: Offset::UNKNOWN,
                 max_bytes: self.config.partition_max_bytes,
                 mirror_leader_epoch: LeaderEpoch::NONE,
+                aligned: LeaderEpoch::NONE,
             });
         }
         self.counts.fetches += 1;

@@ -31,6 +31,8 @@ registry! { base 256;
     guard SilenceIsNotNone: "That nobody told a last position does not mean that there is none: it is asked again.", "D-6, D-11, decisions 6 and 34", ["S35", "S6"];
     guard LoopIsRefused: "A topic that the source mirrors from this cluster is not mirrored back.", "decision 26, spec 1.7", ["S47"];
     guard AlignmentRaisesEpoch: "A leader that cuts local records at alignment first leads in a later epoch than they were written in.", "found by seed 50 of mirror/chaos_with_orders; spec 3.10", ["S9", "S2"];
+    guard AlignmentIsMarked: "Each replica notes in which terms it was aligned; one that missed a term cuts to where its leader's log ended then.", "found by hand: two clusters' epochs meet; spec 3.10", ["S2", "S30", "L5"];
+    guard CutLastsBeforeItsMark: "The mark of an alignment is written when the cut before it is durable.", "found by thought; spec 3.10", ["S2", "S30"];
     guard AlignmentRepeatsEpochs: "Alignment asks the source where the last epoch ends until nothing more is to be cut.", "decision 27, worked example C.3", ["S35", "S36"];
     guard PositionEpochCuts: "At failback what lies above the last mirrored epoch is cut, whatever its offsets.", "spec 3.6, worked example C.3", ["S35", "S30"];
     guard PositionOffsetCuts: "At failback what lies behind the last mirrored offset is cut, in the same epoch too.", "spec 3.6, worked example C.1", ["S35"];

@@ -30,6 +30,8 @@ pub struct Log {
     pub(super) end: Offset,
     pub(super) high_watermark: Offset,
     pub(super) recovery_point: Offset,
+    /// The terms in which it was aligned with a mirror's source; nothing for nearly all.
+    pub(super) alignments: Option<Box<EpochCache>>,
     /// Small files that were written and not flushed.
     pub(super) unflushed: Overflow<FileId>,
     pub(super) dir: DirId,
@@ -73,6 +75,8 @@ pub enum FlushUpto {
     Rolled,
     /// The log end.
     End,
+    /// The log end, whatever is known to be durable: a cut has to last, too.
+    Cut,
 }
 
 /// What a finished flush has made durable; given by [`Log::plan_flush`], returned in [`Log::on_flushed`].
@@ -111,6 +115,7 @@ impl Log {
             end: start,
             high_watermark: start,
             recovery_point: start,
+            alignments: None,
             unflushed: None,
             dir,
             generation: 0,
@@ -360,12 +365,21 @@ impl Log {
     ) -> Result<Option<FlushTarget>, DiskError> {
         let offset = match upto {
             FlushUpto::Rolled => self.active.base,
-            FlushUpto::End => self.end,
+            FlushUpto::End | FlushUpto::Cut => self.end,
         };
-        if self.flags.flushing || self.flags.offline || offset <= self.recovery_point {
+        let cut = upto == FlushUpto::Cut;
+        if self.flags.flushing || self.flags.offline || (offset <= self.recovery_point && !cut) {
             return Ok(None);
         }
-        self.plan(disk, guards, offset, wants).map(Some).inspect_err(|_| self.set_offline())
+        let planned = self.plan(disk, guards, offset, wants).inspect_err(|_| self.set_offline())?;
+        let mut want = |want| {
+            if cut && !wants.contains(&want) {
+                wants.push(want);
+            }
+        };
+        want(FlushWant::File(self.active.file));
+        want(FlushWant::Dir(self.dir));
+        Ok(Some(planned))
     }
 
     /// An orderly stop: writes epochs and a producer snapshot at the log end, and says what to flush before the clean-shutdown
@@ -418,6 +432,12 @@ impl Log {
         self.flags.names = false;
         self.flags.flushing = true;
         Ok(FlushTarget { offset, generation: self.generation })
+    }
+
+    /// Whether nothing was cut since this plan was made.
+    #[must_use]
+    pub fn is_of_this_lineage(&self, target: FlushTarget) -> bool {
+        target.generation == self.generation
     }
 
     /// Everything that a plan asked for is durable. Returns whether the recovery point rose.

@@ -8,6 +8,7 @@
 //! A log never flushes by itself: [`Log::plan_flush`] says what must be flushed, the broker issues the effects, and only
 //! [`Log::on_flushed`] moves the recovery point. The recovery point is the promise that a power loss spares what is below it.
 
+pub mod alignment;
 pub mod append;
 pub mod checkpoint;
 pub mod epoch_cache;

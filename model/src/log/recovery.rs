@@ -92,6 +92,7 @@ impl Log {
         log.recovery_point = if trust { log.end } else { from.recovery_point.clamp(Offset::ZERO, log.end) };
         log.flags = Flags { names: !from.clean, home: !from.clean, producers: scan.producers, ..Flags::default() };
         log.load_epochs(disk, &files, &mut scan, trust, guards)?;
+        log.load_alignments(disk, &files)?;
         if log.flags.producers {
             let limit = if trust { log.end } else { log.recovery_point };
             scan.recovered.snapshot = log.reload_producers(disk, guards, limit)?;

@@ -153,7 +153,7 @@ impl MirrorManager {
     ) -> bool {
         let (Some(part), Some(log)) = (self.part(partition), task.replicas.log(partition)) else { return false };
         let cuts = log.end() > log.start() && position.is_none_or(|position| log.end() > position.offset);
-        let (latest, epoch) = (log.latest_epoch(), part.leader_epoch);
+        let (latest, epoch) = (log.latest_epoch().max(log.aligned()), part.leader_epoch);
         if cx.guards.admits(guard::AlignmentRaisesEpoch, !cuts || epoch > latest) {
             return false;
         }
@@ -177,6 +177,7 @@ impl MirrorManager {
         if let Some(part) = self.part_mut(partition) {
             part.is_young = true;
         }
+        task.replicas.mark_alignment(now, partition, cx);
         if replicas_are_there(now, partition, all, task, cx) {
             self.enter(now, partition, MirrorState::Mirroring, task, cx);
         }

@@ -169,6 +169,7 @@ fn out_of_range() -> FetchPartAnswer {
         diverging: None,
         current_leader: None,
         mirror_leader_epoch: LeaderEpoch::NONE,
+        misaligned: false,
         first_batch: 0,
         batch_count: 0,
         aborted: None,

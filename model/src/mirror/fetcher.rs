@@ -506,6 +506,7 @@ impl Fetcher {
                 log_start: Offset::UNKNOWN,
                 max_bytes: self.limits.partition_max_bytes,
                 mirror_leader_epoch: LeaderEpoch::NONE,
+                aligned: LeaderEpoch::NONE,
             });
         }
         let forgotten = if full { Vec::new() } else { self.forgotten.clone() };

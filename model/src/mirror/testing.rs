@@ -356,6 +356,7 @@ impl Rig {
             diverging: None,
             current_leader: None,
             mirror_leader_epoch: LeaderEpoch::NONE,
+            misaligned: false,
             first_batch: 0,
             batch_count: batches.len() as u32,
             aborted: None,

@@ -57,7 +57,7 @@ impl Replicas {
     pub(crate) fn check_barrier(&mut self, slot: usize, now: Nanos, cx: &mut Cx) {
         let Some(lead) = self.lead(slot) else { return };
         let leader = &self.leaders[lead];
-        if leader.barrier == Barrier::None {
+        if leader.barrier == Barrier::None || self.is_marking(slot) {
             return;
         }
         let Some(end) = self.logs[slot].as_ref().map(|log| log.end()) else { return };

@@ -83,6 +83,7 @@ impl Fetcher {
         let Some(at) = replicas.slot(slot.partition) else { return };
         let until = now.mono + config.backoff;
         match part.error {
+            ErrorCode::None if part.misaligned => self.misaligned(at, part, replicas, now, cx),
             ErrorCode::None if part.diverging.is_some() => self.diverged(at, part, until, replicas, now, cx),
             ErrorCode::None => self.append(at, part, answer, until, replicas, now, cx),
             ErrorCode::OffsetOutOfRange => {
@@ -125,6 +126,21 @@ impl Fetcher {
                     // Asked to cut and nothing to cut: the leader may know more later.
                     self.delay(part.slot, until);
                 }
+            }
+            Err(_) => {
+                replicas.take_offline(at);
+                self.fail(part.slot);
+            }
+        }
+    }
+
+    /// Cuts what an alignment that this replica missed did away with, and fetches on once the cut is durable and noted.
+    fn misaligned(&mut self, at: usize, part: &FetchPartAnswer, replicas: &mut Replicas, now: Now, cx: &mut Cx) {
+        let Some(end) = part.diverging else { return };
+        match replicas.follow_alignment(at, end, now, cx) {
+            Ok(to) => {
+                self.restart_slot(part.slot, at, to, replicas);
+                self.delay(part.slot, now.mono + FLUSH_LOOK);
             }
             Err(_) => {
                 replicas.take_offline(at);

@@ -290,6 +290,14 @@ impl Replicas {
             Err(error) => return self.refuse_read(slot_no, &state, error, answer),
         };
         self.watch(at, slot_no, lead);
+        if follower {
+            if let Some(term) = self.missed_alignment(slot, lead, state.aligned) {
+                let entry = self.entry(slot, slot_no, &state, answer);
+                answer.parts.push(FetchPartAnswer { diverging: Some(term), misaligned: true, ..entry });
+                cx.trace(Trace::Diverged { partition: state.partition, epoch: term.epoch, end: term.end });
+                return (Look::Verdict, 0);
+            }
+        }
         let verdict = self.diverges(slot, &state);
         if follower && listed && mutant(cx.guards, guard::PositionAfterDivergenceCheck, verdict.is_err()) {
             self.take_position(slot, at, state.fetch_offset, now, cx);
@@ -417,6 +425,7 @@ impl Replicas {
             last_stable: log.map_or(Offset::UNKNOWN, |l| l.last_stable()),
             log_start: log.map_or(Offset::UNKNOWN, |l| l.start()),
             diverging: None,
+            misaligned: false,
             current_leader: None,
             mirror_leader_epoch: log.filter(|_| mirror).map_or(LeaderEpoch::NONE, |l| l.latest_epoch()),
             first_batch: answer.batches.len() as u32,
@@ -442,6 +451,7 @@ impl Replicas {
             last_stable: Offset::UNKNOWN,
             log_start: log.map_or(Offset::UNKNOWN, |l| l.start()),
             diverging: None,
+            misaligned: false,
             current_leader: if hint { self.leader_hint(state.partition) } else { None },
             mirror_leader_epoch: LeaderEpoch::NONE,
             first_batch: answer.batches.len() as u32,

@@ -22,6 +22,8 @@ pub struct SessionSlot {
     pub leader_epoch: LeaderEpoch,
     /// Epoch of the last record the reader holds.
     pub last_fetched_epoch: LeaderEpoch,
+    /// The newest term in which a follower's log was aligned, −1 for none.
+    pub aligned: LeaderEpoch,
     /// Next offset wanted.
     pub fetch_offset: Offset,
     pub(crate) hint: ReadHint,
@@ -314,6 +316,7 @@ impl Session {
             flags: keep | fresh | mirror | SessionSlot::USED | SessionSlot::LISTED,
             leader_epoch: part.current_leader_epoch,
             last_fetched_epoch: part.last_fetched_epoch,
+            aligned: part.aligned,
             fetch_offset: part.fetch_offset,
             hint: if moved && !known { ReadHint::default() } else { slot.hint },
         };
@@ -332,6 +335,7 @@ impl SessionSlot {
             flags: 0,
             leader_epoch: LeaderEpoch::NONE,
             last_fetched_epoch: LeaderEpoch::NONE,
+            aligned: LeaderEpoch::NONE,
             fetch_offset: Offset::UNKNOWN,
             hint: ReadHint::default(),
         }

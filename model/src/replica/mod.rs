@@ -5,6 +5,7 @@
 //! [`queries`] (offsets and epochs), [`replica_fetcher`] and [`follower`] (the fetching side), [`barrier`] (waits of a mirror); [`quorum_link`] and [`channel`] (the
 //! way to the controller).
 
+pub mod alignment;
 pub mod append;
 pub mod barrier;
 pub mod channel;

@@ -4,6 +4,7 @@
 use crate::guards::{GuardId, Guards};
 use crate::ids::{BrokerEpoch, BrokerId, LeaderEpoch, Nanos, Offset, PartitionEpoch, PartitionIx, TopicIx};
 use crate::log::{Log, LogPolicy};
+use crate::replica::alignment::Marking;
 use crate::replica::barrier::Barrier;
 use crate::replica::chunked::Chunked;
 use crate::replica::fetch_session::Sessions;
@@ -133,6 +134,8 @@ pub struct LeaderState {
     pub(crate) in_behind: bool,
     /// A barrier of the mirror room waits here.
     pub(crate) barrier: Barrier,
+    /// The newest term in which the log was aligned; followers have to know it.
+    pub(crate) aligned: LeaderEpoch,
     /// Where the epoch began: the log end when this broker became leader.
     pub epoch_start: Offset,
     /// The others.
@@ -248,6 +251,8 @@ pub struct Replicas {
     pub(crate) hw_news: Vec<PartitionIx>,
     /// Partitions whose barrier was reached.
     pub(crate) converged: Vec<PartitionIx>,
+    /// Alignments that are not durable yet.
+    pub(crate) marking: BTreeMap<PartitionIx, Marking>,
     /// What the fetchers have to be told.
     pub(crate) fetch_changes: Vec<FetchChange>,
     pub(crate) disk_failed: bool,
@@ -288,6 +293,7 @@ impl Replicas {
             flushed_at: BTreeMap::new(),
             hw_news: Vec::new(),
             converged: Vec::new(),
+            marking: BTreeMap::new(),
             fetch_changes: Vec::new(),
             disk_failed: false,
             arena: BytesMut::new(),

@@ -71,8 +71,10 @@ pub enum FetchState {
     Failed,
 }
 
-/// How often a partition is looked at whose `flush.messages` flush has to end before the next fetch.
+/// How often a partition is looked at whose flush has to end before the next fetch.
 pub(crate) const FLUSH_LOOK: Nanos = Nanos::from_millis(1);
+/// How long a request of the others may wait meanwhile.
+const FLUSH_WAIT_MS: u32 = 5;
 
 /// One partition of a fetcher.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +94,8 @@ pub struct FetchSlot {
     pub last_fetched_epoch: LeaderEpoch,
     /// The bound on batch epochs under a mirror leader (spec 3.8); −1 for plain topics.
     pub mirror_epoch: LeaderEpoch,
+    /// The newest term in which the log was aligned with a mirror's source; −1 for none.
+    pub aligned: LeaderEpoch,
     pub(crate) sent_epoch: LeaderEpoch,
     pub(crate) sent_offset: Offset,
 }
@@ -393,6 +397,7 @@ fn start_of(replicas: &Replicas, at: usize, epoch: LeaderEpoch, before: FetchSlo
         last_fetched_epoch: latest,
         // The bound it knew, from its own epoch cache (decision 24); the leader's answer raises it.
         mirror_epoch: if mirrored { latest.max(LeaderEpoch(0)) } else { LeaderEpoch::NONE },
+        aligned: log.aligned(),
         sent_epoch: before.sent_epoch,
         sent_offset: before.sent_offset,
     }
@@ -417,6 +422,7 @@ impl Fetcher {
                 leader_epoch: LeaderEpoch::NONE,
                 last_fetched_epoch: LeaderEpoch::NONE,
                 mirror_epoch: LeaderEpoch::NONE,
+                aligned: LeaderEpoch::NONE,
                 sent_epoch: LeaderEpoch::NONE,
                 sent_offset: Offset::UNKNOWN,
             }) as u32
@@ -493,9 +499,13 @@ impl Fetcher {
             if slot.state != FetchState::Delayed {
                 continue;
             }
-            if replicas.slot(slot.partition).is_some_and(|at| replicas.awaits_flush(at)) {
+            let at = replicas.slot(slot.partition);
+            if at.is_some_and(|at| replicas.awaits_flush(at) || replicas.is_marking(at)) {
                 self.set_aside(slot_no, now + FLUSH_LOOK);
             } else {
+                if let Some(log) = at.and_then(|at| replicas.logs[at].as_ref()) {
+                    self.slots[slot_no as usize].aligned = log.aligned();
+                }
                 self.slots[slot_no as usize].state = FetchState::Fetching;
                 self.change(slot_no);
             }
@@ -504,7 +514,7 @@ impl Fetcher {
 
     fn ask(&mut self, me: BrokerId, broker_epoch: BrokerEpoch, config: &FetcherConfig, now: Now, cx: &mut Cx) {
         let body = if self.out_of_range.is_empty() {
-            match self.fetch_request(me, broker_epoch, config) {
+            match self.fetch_request(me, broker_epoch, config, now.mono) {
                 Some(request) => Body::from(request),
                 None => return,
             }
@@ -541,6 +551,7 @@ impl Fetcher {
         me: BrokerId,
         broker_epoch: BrokerEpoch,
         config: &FetcherConfig,
+        now: Nanos,
     ) -> Option<FetchRequest> {
         if self.active == 0 {
             return None;
@@ -578,6 +589,7 @@ impl Fetcher {
                 log_start: Offset::UNKNOWN,
                 max_bytes: config.part_max_bytes,
                 mirror_leader_epoch: slot.mirror_epoch,
+                aligned: slot.aligned,
             });
         }
         let forgotten = std::mem::take(&mut self.forgotten);
@@ -592,7 +604,8 @@ impl Fetcher {
         Some(FetchRequest {
             replica: me,
             broker_epoch,
-            max_wait_ms: config.wait_max_ms,
+            // One that waits for a flush is not to wait for the end of a long request, too.
+            max_wait_ms: if self.awaits_flush(now) { FLUSH_WAIT_MS } else { config.wait_max_ms },
             min_bytes: config.min_bytes,
             max_bytes: config.max_bytes,
             isolation: Isolation::ReadUncommitted,
@@ -602,6 +615,11 @@ impl Fetcher {
             parts,
             forgotten: if full { Vec::new() } else { forgotten },
         })
+    }
+
+    /// Whether a partition is set aside for the short time that a flush takes.
+    fn awaits_flush(&self, now: Nanos) -> bool {
+        self.delayed.front().is_some_and(|(until, _)| until.since(now) <= FLUSH_LOOK)
     }
 
     /// One timer: the end of the first backoff, of the wait to reconnect, or of the request.

@@ -127,6 +127,7 @@ impl Replicas {
             let _ = cx.disk.remove_dir(log.dir());
         }
         self.index[partition.0 as usize] = NONE;
+        self.marking.remove(&partition);
         self.flushed_at.remove(&(slot as u32));
         self.hot[slot].flags = 0;
         self.free.push(slot as u32);
@@ -186,6 +187,7 @@ impl Replicas {
             recovered: false,
             in_behind: false,
             barrier: Barrier::None,
+            aligned: LeaderEpoch::NONE,
             epoch_start: Offset::ZERO,
             followers: SmallVec::new(),
             watchers: SmallVec::new(),
@@ -244,8 +246,11 @@ impl Replicas {
         if note {
             log.assign_epoch_start(epoch, epoch_start);
         }
+        let aligned = log.aligned();
+        self.marking.remove(&partition);
         let leader = &mut self.leaders[lead];
         leader.epoch_start = epoch_start;
+        leader.aligned = aligned;
         for watcher in &leader.watchers {
             self.sessions.touch(*watcher, SessionSlot::URGENT, 0);
         }
@@ -311,6 +316,7 @@ impl Replicas {
             self.sessions.touch(watcher, SessionSlot::URGENT, 0);
             self.sessions.unwatched(watcher);
         }
+        self.marking.remove(&self.hot[slot].partition);
         self.hot[slot].lead = NONE;
         self.leaders_free.push(lead as u32);
     }

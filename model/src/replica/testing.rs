@@ -5,7 +5,7 @@ use crate::ids::{
     BrokerEpoch, BrokerId, ConnId, LeaderEpoch, Nanos, NodeId, Now, Offset, PartitionEpoch, PartitionIx, TopicId,
     TopicIx,
 };
-use crate::log::LogPolicy;
+use crate::log::{FlushUpto, LogPolicy};
 use crate::metadata::records::PartitionState;
 use crate::ports::{Cx, Effect, Entropy, Lane, Outbox};
 use crate::record::{BatchBuilder, BatchMeta, BatchView};
@@ -234,6 +234,18 @@ impl Rig {
         produced
     }
 
+    /// All flushes that a broker wants now are done at once.
+    pub fn flush(&mut self, at: usize) {
+        let now = self.now;
+        self.nodes[at].with(|replicas, _, cx| {
+            for partition in replicas.take_flush_due() {
+                if let Some(target) = replicas.plan_flush(partition, FlushUpto::End, &mut Vec::new(), cx) {
+                    replicas.flushed(partition, target, true, now.mono, cx);
+                }
+            }
+        });
+    }
+
     /// Puts bytes into a broker's log as a follower would, with no bound.
     pub fn plant(&mut self, at: usize, batches: &[Bytes]) {
         let now = self.now;
@@ -412,6 +424,7 @@ impl Rig {
                 log_start: Offset::UNKNOWN,
                 max_bytes: 1 << 20,
                 mirror_leader_epoch: LeaderEpoch::NONE,
+                aligned: LeaderEpoch::NONE,
             }],
             forgotten: Vec::new(),
         };

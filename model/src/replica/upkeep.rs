@@ -57,9 +57,12 @@ impl Replicas {
         cx: &mut Cx,
     ) -> Option<FlushTarget> {
         let slot = self.slot(partition)?;
+        let upto = if self.is_marking(slot) { FlushUpto::Cut } else { upto };
         let log = self.logs[slot].as_mut()?;
         let planned = log.plan_flush(cx.disk, cx.guards, upto, wants);
-        planned.inspect_err(|_| self.take_offline(slot)).ok().flatten()
+        let planned = planned.inspect_err(|_| self.take_offline(slot)).ok().flatten()?;
+        self.marking_planned(partition);
+        Some(planned)
     }
 
     /// Says what to flush of a log before the clean-shutdown marker.
@@ -127,12 +130,14 @@ impl Replicas {
             log.set_offline();
             return self.take_offline(slot);
         }
+        let this_lineage = log.is_of_this_lineage(target);
         if log.on_flushed(cx.guards, target) {
             self.mark_log_dirty(slot);
             if let Some(at) = self.flushed_at.get_mut(&(slot as u32)) {
                 *at = now;
             }
         }
+        self.marking_flushed(slot, this_lineage, now, cx);
         // What came, or was cut, while it was under way may ask for the next.
         self.note_flush_due(slot);
         self.advance_watermark(slot, now, cx);

@@ -246,6 +246,8 @@ pub struct FetchPart {
     pub max_bytes: u32,
     /// Fetch 19 (spec 3.8): the follower of a mirror leader tells the highest source epoch it knows, −1 otherwise.
     pub mirror_leader_epoch: LeaderEpoch,
+    /// The newest term in which the follower's log was aligned with a mirror's source, −1 for none (a field of our own).
+    pub aligned: LeaderEpoch,
 }
 
 /// Where an epoch ends in the answering log.
@@ -289,6 +291,9 @@ pub struct FetchPartAnswer {
     pub log_start: Offset,
     /// The follower's log diverges: its last fetched epoch ends here in the leader's log.
     pub diverging: Option<EpochEnd>,
+    /// `diverging` speaks of [`FetchPart::aligned`]: the leader was aligned in this term, and its log ended there then; the
+    /// follower missed that (a field of our own).
+    pub misaligned: bool,
     /// With a leadership error: who leads.
     pub current_leader: Option<LeaderHint>,
     /// Fetch 19: the highest epoch in a mirror leader's log, −1 otherwise.

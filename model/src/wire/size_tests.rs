@@ -19,6 +19,7 @@ fn fetch_position(slot: u32) -> FetchPart {
         log_start: Offset(0),
         max_bytes: 1 << 20,
         mirror_leader_epoch: LeaderEpoch::NONE,
+        aligned: LeaderEpoch::NONE,
     }
 }
 
@@ -96,6 +97,7 @@ fn a_fetch_answer_carries_exactly_its_entries_batches() {
         diverging: None,
         current_leader: None,
         mirror_leader_epoch: LeaderEpoch::NONE,
+        misaligned: false,
         first_batch,
         batch_count,
         aborted: None,

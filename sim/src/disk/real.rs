@@ -68,6 +68,7 @@ fn file_text(name: FileName) -> String {
         FileName::MetaProperties => "meta.properties".to_owned(),
         FileName::PartitionMetadata => "partition.metadata".to_owned(),
         FileName::QuorumState => "quorum-state".to_owned(),
+        FileName::Alignments => "alignment-checkpoint".to_owned(),
         FileName::Temp(of) => format!("{of}.tmp"),
     }
 }
@@ -82,6 +83,7 @@ fn file_name(text: &str) -> Option<FileName> {
         "meta.properties" => FileName::MetaProperties,
         "partition.metadata" => FileName::PartitionMetadata,
         "quorum-state" => FileName::QuorumState,
+        "alignment-checkpoint" => FileName::Alignments,
         _ => {
             let (number, kind) = text.rsplit_once('.')?;
             match kind {

@@ -35,7 +35,8 @@ impl Key {
             FileName::MetaProperties => (8, 0),
             FileName::PartitionMetadata => (9, 0),
             FileName::QuorumState => (10, 0),
-            FileName::Temp(of) => (11, i64::from(of)),
+            FileName::Alignments => (11, 0),
+            FileName::Temp(of) => (12, i64::from(of)),
         };
         Self { tag, high: (number >> 32) as i32, low: number as u32 }
     }
@@ -54,6 +55,7 @@ impl Key {
             8 => FileName::MetaProperties,
             9 => FileName::PartitionMetadata,
             10 => FileName::QuorumState,
+            11 => FileName::Alignments,
             _ => FileName::Temp(number as u8),
         }
     }

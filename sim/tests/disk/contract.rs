@@ -86,6 +86,7 @@ fn files_and_names(disk: &mut dyn Disk) {
         FileName::MetaProperties,
         FileName::PartitionMetadata,
         FileName::QuorumState,
+        FileName::Alignments,
         FileName::Temp(3),
     ];
     for name in names.iter().rev() {

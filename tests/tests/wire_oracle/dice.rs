@@ -120,6 +120,7 @@ impl Dice {
             log_start: Offset(self.i64()),
             diverging: self.coin().then(|| self.epoch_end()),
             current_leader: self.hint(),
+            misaligned: self.coin(),
             mirror_leader_epoch: self.epoch(),
             first_batch,
             batch_count: batches.len() as u32 - first_batch,
@@ -168,6 +169,7 @@ impl Dice {
             log_start: Offset(d.i64()),
             max_bytes: d.below(1 << 31) as u32,
             mirror_leader_epoch: d.epoch(),
+            aligned: d.epoch(),
         });
         FetchRequest {
             replica: self.broker(),

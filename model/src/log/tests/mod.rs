@@ -1,5 +1,6 @@
 //! What the tests of the log room share: a log on a disk in memory, and short ways to make batches.
 
+mod alignment;
 mod append;
 mod cost;
 mod durability;

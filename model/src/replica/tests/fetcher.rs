@@ -31,6 +31,7 @@ fn part(rig: &Rig) -> FetchPartAnswer {
         diverging: None,
         current_leader: None,
         mirror_leader_epoch: LeaderEpoch::NONE,
+        misaligned: false,
         first_batch: 0,
         batch_count: 0,
         aborted: None,

@@ -31,6 +31,7 @@ fn request(replica: i32, session: (u32, i32), part: Option<(i64, i32, i32)>) -> 
                 log_start: Offset::UNKNOWN,
                 max_bytes: 1 << 20,
                 mirror_leader_epoch: LeaderEpoch::NONE,
+                aligned: LeaderEpoch::NONE,
             })
             .collect(),
         forgotten: Vec::new(),

@@ -326,6 +326,7 @@ fn fetching_from_a_mirror_leader() {
         log_start: Offset(0),
         max_bytes: 0x10_0000,
         mirror_leader_epoch: LeaderEpoch(2),
+        aligned: LeaderEpoch::NONE,
     };
     let request = FetchRequest {
         replica: BrokerId(2),
@@ -357,6 +358,7 @@ fn fetching_from_a_mirror_leader() {
         diverging: None,
         current_leader: None,
         mirror_leader_epoch: LeaderEpoch(2),
+        misaligned: false,
         first_batch: 0,
         batch_count: 1,
         aborted: None,

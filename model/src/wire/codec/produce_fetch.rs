@@ -223,9 +223,12 @@ fn fetch_part(c: &mut Coder<'_>, index: &mut u32, part: &mut FetchPart) -> Done 
     c.u32("PartitionMaxBytes", &mut part.max_bytes)?;
     c.preset(&mut part.mirror_leader_epoch, LeaderEpoch::NONE);
     let mirrors = part.mirror_leader_epoch != LeaderEpoch::NONE;
+    c.preset(&mut part.aligned, LeaderEpoch::NONE);
+    let aligned = part.aligned != LeaderEpoch::NONE;
     c.tags(&mut [
         Tag::new(2, mirrors, &mut |c| c.i32("MirrorLeaderEpoch", &mut part.mirror_leader_epoch.0)),
         Tag::new(tags::SLOT, true, &mut |c| c.u32("Slot", &mut part.slot)),
+        Tag::new(tags::ALIGNED, aligned, &mut |c| c.i32("Aligned", &mut part.aligned.0)),
     ])
 }
 
@@ -274,6 +277,8 @@ fn fetched(
     let mut records = Records::pass(c, "Records", own)?;
     c.preset(&mut part.mirror_leader_epoch, LeaderEpoch::NONE);
     let mirrors = part.mirror_leader_epoch != LeaderEpoch::NONE;
+    c.preset(&mut part.misaligned, false);
+    let misaligned = part.misaligned;
     let (diverges, hinted, pieces) =
         (diverges(c, part.diverging), Hints::present(c, part.current_leader), records.in_pieces());
     c.tags(&mut [
@@ -282,6 +287,10 @@ fn fetched(
         Tag::new(3, mirrors, &mut |c| c.i32("MirrorLeaderEpoch", &mut part.mirror_leader_epoch.0)),
         Tag::new(tags::SLOT, true, &mut |c| c.u32("Slot", &mut part.slot)),
         Tag::new(tags::PIECES, pieces, &mut |c| records.lengths(c)),
+        Tag::new(tags::ALIGNED, misaligned, &mut |_| {
+            part.misaligned = true;
+            Ok(())
+        }),
     ])?;
     if c.reads() {
         let before = batches.len();

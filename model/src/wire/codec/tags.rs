@@ -32,6 +32,8 @@ pub const SOURCE_AGE: u32 = OWN + 9;
 pub const LED: u32 = OWN + 10;
 /// A recovery in which the source's side wins.
 pub const KEEP_SOURCE: u32 = OWN + 11;
+/// The newest term in which a follower's log was aligned; in an answer, that the diverging epoch is such a term.
+pub const ALIGNED: u32 = OWN + 12;
 
 /// One tagged field.
 pub struct Tag<'f> {
