@@ -56,6 +56,15 @@ impl MirrorManager {
         }
     }
 
+    /// What an alignment that takes too long is blamed on: if the source's leader is not known, on why.
+    pub(super) fn overdue_alignment(&self, partition: PartitionIx, step: AlignStep) -> FailCause {
+        let why = self
+            .part(partition)
+            .filter(|_| step == AlignStep::Leader)
+            .and_then(|part| self.sources.get(&part.mirror)?.cluster.leader(part.topic_id, part.number).err());
+        why.map_or(step.overdue(), FailCause::from)
+    }
+
     /// LOG_ALIGNMENT is committed, or the source's leader became known.
     pub(super) fn align(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let Some(part) = self.part(partition) else { return };

@@ -77,6 +77,7 @@ impl Fetcher {
             }
             Task::Kick => {
                 if self.link.deadline().is_some_and(|at| at <= local.now.mono) {
+                    self.ask_for_less(local.cx.guards);
                     self.link.close(local.cx);
                     self.source_lost(local);
                 }
@@ -111,6 +112,7 @@ impl Fetcher {
             return self.reset_session();
         }
         self.heard_at = local.now.mono;
+        self.ask_for_more(local.now);
         if answer.session_id == 0 {
             // The source keeps no session for us (its cache is full): every request has to name everything.
             self.reset_session();

@@ -6,6 +6,7 @@
 //! [`Outcome`]s, and by then holds the partition no more.
 
 use crate::coordinator::routing::abs;
+use crate::guards::{mirror as guard, Guards};
 use crate::ids::{BrokerEpoch, BrokerId, LeaderEpoch, MirrorIx, Nanos, NodeId, Now, Offset, PartitionIx, TopicIx};
 use crate::mirror::link::Link;
 use crate::mirror::source::NoLeader;
@@ -176,6 +177,8 @@ pub enum FailCause {
     SourceMetadataStale,
     /// The source has no such topic.
     SourceTopicMissing,
+    /// The source's topic has fewer partitions (E-22). It may grow.
+    SourcePartitionMissing,
     /// The source had the topic, and has it no more.
     SourceTopicDeleted,
     /// The source is another cluster.
@@ -213,12 +216,15 @@ impl FailCause {
             Self::SourceLeaderUnknown => "Failed to get source metadata: no leader known",
             Self::SourceMetadataStale => "Source metadata is stale: a batch is newer than the known leader epoch",
             Self::SourceTopicMissing => "The source topic does not exist",
+            Self::SourcePartitionMissing => "The source topic has no such partition: more were added here",
             Self::SourceTopicDeleted => "The source topic is deleted.",
             Self::SourceClusterChanged => "The source cluster id changed",
             Self::Storage => "Storage error at the mirror leader",
             Self::OffsetMismatch => "The fetched offsets do not continue the log",
             Self::Diverged => "diverged: the source's log contradicts the mirrored one",
-            Self::LoopFound => "Detected mirror loop: the source mirrors this topic from this cluster",
+            Self::LoopFound => {
+                "Detected mirror loop: the source mirrors this topic from this cluster, itself or through others"
+            }
             Self::PositionUnavailable => "The last mirrored position could not be looked up at the source",
             Self::ReverseNotStopped => "The source's mirror of this partition is not STOPPED",
             Self::SourceRefuses => {
@@ -241,6 +247,7 @@ impl From<NoLeader> for FailCause {
     fn from(why: NoLeader) -> Self {
         match why {
             NoLeader::TopicMissing => Self::SourceTopicMissing,
+            NoLeader::PartitionMissing => Self::SourcePartitionMissing,
             NoLeader::NotKnown | NoLeader::NoneNow => Self::SourceLeaderUnknown,
         }
     }
@@ -281,6 +288,10 @@ pub struct Fetcher {
     pub(super) asked: Asked,
     /// The slots that the epoch or offset look-up under way asks about, in the request's order.
     pub(super) questions: Vec<u32>,
+    /// How much it asks for at a time: less, after an answer that did not come whole in time.
+    pub(super) appetite: u32,
+    /// When it asked last.
+    pub(super) asked_at: Nanos,
     /// Occupied slots.
     pub(super) count: u32,
     /// Quirk D-48: it asks nothing any more.
@@ -289,6 +300,8 @@ pub struct Fetcher {
     pub(super) timer_at: Nanos,
 }
 
+/// The least that a fetcher asks for; the source gives a whole batch in any case.
+const LEAST_BYTES: u32 = 4096;
 /// A consumer in the source's eyes; the mirror's epoch and offset look-ups say −2 (spec 3.9, K15).
 const CONSUMER: BrokerId = BrokerId(-1);
 const MIRROR: BrokerId = BrokerId(-2);
@@ -313,6 +326,8 @@ impl Fetcher {
             heard_at: Nanos::ZERO,
             asked: Asked::Nothing,
             questions: Vec::new(),
+            appetite: limits.max_bytes,
+            asked_at: Nanos::ZERO,
             count: 0,
             is_dead: false,
             timer_at: Nanos::ZERO,
@@ -444,6 +459,7 @@ impl Fetcher {
             self.link.send(now, body.into(), Nanos::ZERO, cx);
         } else if let Some(body) = self.fetch_request() {
             self.asked = Asked::Fetch;
+            self.asked_at = now.mono;
             self.link.send(now, body.into(), self.limits.max_wait, cx);
         }
     }
@@ -518,7 +534,7 @@ impl Fetcher {
             broker_epoch: BrokerEpoch(-1),
             max_wait_ms: self.limits.max_wait.as_millis() as u32,
             min_bytes: self.limits.min_bytes,
-            max_bytes: self.limits.max_bytes,
+            max_bytes: self.appetite.min(self.limits.max_bytes),
             isolation: Isolation::ReadUncommitted,
             session_id: self.session_id,
             session_epoch: self.session_epoch,
@@ -526,6 +542,21 @@ impl Fetcher {
             parts,
             forgotten,
         })
+    }
+
+    /// The answer did not come whole in time. A slow link gets a smaller question the next time: the same one would never be
+    /// answered (E-15).
+    pub(super) fn ask_for_less(&mut self, guards: &mut Guards) {
+        if self.asked == Asked::Fetch && !guards.admits(guard::LateAnswerAsksForLess, false) {
+            self.appetite = (self.appetite.min(self.limits.partition_max_bytes) / 2).max(LEAST_BYTES);
+        }
+    }
+
+    /// An answer came: if it came soon, there is room for more.
+    pub(super) fn ask_for_more(&mut self, now: Now) {
+        if self.appetite < self.limits.max_bytes && now.mono.since(self.asked_at).0 * 4 <= self.limits.timeout.0 {
+            self.appetite = self.appetite.saturating_mul(2).min(self.limits.max_bytes);
+        }
     }
 
     /// When the fetcher must run again by itself: the link's deadline or the first end of a backoff.

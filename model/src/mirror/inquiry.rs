@@ -5,9 +5,13 @@
 //! makes a loop. Then, mirror by mirror, for the last positions: only a partition's coordinator knows its position, so that a
 //! partition has three answers. *Known*: the coordinator told. *None*: every coordinator told that there is none, or no mirror has
 //! us as its source. *Unavailable*: somebody who would know did not answer; that is asked again, and never taken for *none*.
+//!
+//! A circle may be longer than two. Where the source copies a topic from a third cluster, that one is asked for its mirrors too,
+//! and so on. Who cannot be reached from here proves nothing: a chain whose far end is dead is a chain.
 
 use crate::guards::{mirror as guard, prototype as quirk, Guards};
 use crate::ids::{BrokerId, ConnId, MirrorIx, Nanos, NodeId, Now, PartitionIx, TopicId};
+use crate::metadata::configs::parse_nodes;
 use crate::mirror::fetcher::{FailCause, Task};
 use crate::mirror::link::Link;
 use crate::mirror::manager::{ManagerTask, MirrorManager, MirrorTask, LANE_MANAGER};
@@ -24,6 +28,9 @@ use std::sync::Arc;
 
 /// Before what was unavailable is asked again.
 const AGAIN: Nanos = Nanos::from_secs(1);
+
+/// How long a cluster behind the source may take to tell its mirrors.
+const BEHIND: Nanos = Nanos::from_secs(2);
 
 /// A source partition, by the topic's id and its number.
 type Key = (TopicId, u32);
@@ -47,13 +54,26 @@ struct Round {
     peers: Vec<Peer>,
     /// Mirrors at the source that copy from us: the topics that each copies.
     mirrors: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// Topics that come to the source from us through others.
+    circles: BTreeSet<Arc<str>>,
     /// The mirrors whose positions are still to be asked for; the first is being asked.
     queue: VecDeque<Arc<str>>,
     /// What coordinators told of partitions, for the mirror that is being asked.
     told: BTreeMap<Key, FoundPosition>,
     found: BTreeMap<Key, Finding>,
+    /// The clusters behind the source, by id: which topics of the source come from there, and where their brokers are.
+    behind: BTreeMap<Arc<str>, Behind>,
     refused: bool,
     is_listed: bool,
+}
+
+/// A cluster that the source copies from, itself or through others.
+#[derive(Clone, Debug, Default)]
+struct Behind {
+    topics: BTreeSet<Arc<str>>,
+    nodes: Vec<NodeId>,
+    /// For so many topics it was asked.
+    asked: usize,
 }
 
 /// What is known of a partition so far.
@@ -64,11 +84,13 @@ struct Finding {
     is_running: bool,
 }
 
-/// One broker of the source.
+/// One broker of the source, or of a cluster behind it.
 #[derive(Clone, Debug)]
 struct Peer {
     link: Link,
     awaits: Awaits,
+    /// The cluster behind the source that it belongs to; `None`: the source's own.
+    behind: Option<Arc<str>>,
 }
 
 /// What a broker of the source still owes.
@@ -129,7 +151,11 @@ impl Round {
 
     /// Whether every broker answered every question.
     fn is_complete(&self) -> bool {
-        self.peers.iter().all(|peer| peer.awaits != Awaits::Nothing)
+        self.own_peers().all(|peer| peer.awaits != Awaits::Nothing)
+    }
+
+    fn own_peers(&self) -> impl Iterator<Item = &Peer> {
+        self.peers.iter().filter(|peer| peer.behind.is_none())
     }
 
     /// Asks everybody who is left the present question, if the connection stands.
@@ -143,17 +169,44 @@ impl Round {
         });
         for peer in self.peers.iter_mut().filter(|peer| peer.awaits == Awaits::Answer && peer.link.is_ready()) {
             let body: Body = match &lookup {
-                Some(lookup) => lookup.clone().into(),
-                None => ListClusterMirrorsRequest {}.into(),
+                Some(lookup) if peer.behind.is_none() => lookup.clone().into(),
+                _ => ListClusterMirrorsRequest {}.into(),
             };
             peer.link.send(now, body, Nanos::ZERO, cx);
         }
     }
 
-    fn on_list(&mut self, answer: &ListClusterMirrorsResponse, cluster: &str) {
-        for mirror in answer.mirrors.iter().filter(|mirror| *mirror.source == *cluster) {
-            self.mirrors.entry(mirror.name.clone()).or_default().extend(mirror.topics.iter().cloned());
+    /// The mirrors of the source, or those of a cluster behind it as far as they bring topics that go on to the source.
+    fn on_list(&mut self, answer: &ListClusterMirrorsResponse, behind: Option<&Arc<str>>, cluster: &str) {
+        let passed = behind.and_then(|id| self.behind.get(id)).map(|behind| behind.topics.clone());
+        for mirror in &answer.mirrors {
+            let goes_on = |topic: &&Arc<str>| passed.as_ref().is_none_or(|passed| passed.contains(*topic));
+            let topics = mirror.topics.iter().filter(goes_on).cloned();
+            if *mirror.source == *cluster {
+                match behind {
+                    None => self.mirrors.entry(mirror.name.clone()).or_default().extend(topics),
+                    Some(_) => self.circles.extend(topics),
+                }
+                continue;
+            }
+            let entry = self.behind.entry(mirror.source.clone()).or_default();
+            entry.topics.extend(topics);
+            if entry.nodes.is_empty() {
+                entry.nodes = parse_nodes(&mirror.bootstrap).unwrap_or_default();
+            }
         }
+    }
+
+    /// The clusters that more topics turned out to come from than they were asked about, with their brokers.
+    fn next_behind(&mut self) -> Vec<(Arc<str>, NodeId)> {
+        let mut next = Vec::new();
+        for (id, behind) in &mut self.behind {
+            if behind.asked < behind.topics.len() {
+                behind.asked = behind.topics.len();
+                next.extend(behind.nodes.iter().map(|node| (id.clone(), *node)));
+            }
+        }
+        next
     }
 
     fn on_positions(&mut self, answer: &DescribeClusterMirrorsResponse) {
@@ -198,7 +251,7 @@ impl Round {
         if self.queue.is_empty() {
             return false;
         }
-        for peer in self.peers.iter_mut().filter(|peer| peer.awaits == Awaits::Question) {
+        for peer in self.peers.iter_mut().filter(|peer| peer.awaits == Awaits::Question && peer.behind.is_none()) {
             peer.awaits = Awaits::Answer;
         }
         true
@@ -206,11 +259,14 @@ impl Round {
 
     /// What the round says of a partition of this topic.
     fn verdict(&self, key: Key, topic: &str, guards: &mut Guards) -> Found {
-        if self.peers.iter().all(|peer| peer.awaits == Awaits::Nothing) {
+        if self.own_peers().all(|peer| peer.awaits == Awaits::Nothing) {
             let cause = if self.refused { FailCause::SourceRefuses } else { FailCause::SourceUnreachable };
             return Found::Refused(cause);
         }
         if self.mirrors.values().any(|topics| topics.contains(topic)) {
+            return Found::Refused(FailCause::LoopFound);
+        }
+        if !guards.admits(guard::LongLoopIsRefused, !self.circles.contains(topic)) {
             return Found::Refused(FailCause::LoopFound);
         }
         if self.mirrors.is_empty() {
@@ -284,7 +340,7 @@ impl MirrorManager {
             let mut link = Link::new(node, timeout);
             let conn = link.open(now, cx);
             self.own_inquiry(conn, mirror);
-            peers.push(Peer { link, awaits: Awaits::Answer });
+            peers.push(Peer { link, awaits: Awaits::Answer, behind: None });
         }
         let round = Round {
             name,
@@ -292,6 +348,8 @@ impl MirrorManager {
             lookups: lookups.into_iter().collect(),
             peers,
             mirrors: BTreeMap::new(),
+            circles: BTreeSet::new(),
+            behind: BTreeMap::new(),
             queue: VecDeque::new(),
             told: BTreeMap::new(),
             found: BTreeMap::new(),
@@ -340,13 +398,14 @@ impl MirrorManager {
                 };
                 match body {
                     Body::ListClusterMirrorsResponse(answer) if error.is_none() => {
-                        round.on_list(&answer, task.cluster_id)
+                        let behind = round.peers[at].behind.clone();
+                        round.on_list(&answer, behind.as_ref(), task.cluster_id);
                     }
                     Body::DescribeClusterMirrorsResponse(answer) if error.is_none() => round.on_positions(&answer),
                     // A source that does not know these requests mirrors nothing back: accepted if the operator says so.
                     _ if one_way => {}
                     _ => {
-                        round.refused = true;
+                        round.refused |= round.peers[at].behind.is_none();
                         round.peers[at].awaits = Awaits::Nothing;
                     }
                 }
@@ -359,6 +418,17 @@ impl MirrorManager {
     fn go_on_inquiring(&mut self, now: Now, mirror: MirrorIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let Some(source) = self.sources.get_mut(&mirror) else { return };
         let Some(round) = source.inquiry.round.as_mut().filter(|round| round.is_over()) else { return };
+        let next = round.next_behind();
+        if !next.is_empty() {
+            let timeout = source.timeout.min(BEHIND);
+            let mut opened = Vec::new();
+            for (id, node) in next {
+                let mut link = Link::new(node, timeout);
+                opened.push(link.open(now, cx));
+                round.peers.push(Peer { link, awaits: Awaits::Answer, behind: Some(id) });
+            }
+            return opened.into_iter().for_each(|conn| self.own_inquiry(conn, mirror));
+        }
         if round.next_question(cx.guards) {
             // Nobody may be left to ask.
             round.ask(now, task.cluster_id, cx);

@@ -520,7 +520,10 @@ impl MirrorManager {
                 MirrorState::EpochFencing => {
                     self.fail(now, partition, FailCause::BumpTimedOut, task, cx);
                 }
-                MirrorState::LogAlignment => self.fail(now, partition, align.overdue(), task, cx),
+                MirrorState::LogAlignment => {
+                    let cause = self.overdue_alignment(partition, align);
+                    self.fail(now, partition, cause, task, cx);
+                }
                 MirrorState::UleRecovery => self.fail(now, partition, FailCause::ReplicasBehind, task, cx),
                 MirrorState::Stopping => self.fail(now, partition, FailCause::StopTimedOut, task, cx),
                 _ => {}

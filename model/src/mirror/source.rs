@@ -46,8 +46,10 @@ pub struct SourceCluster {
 /// Why a partition has no source leader to fetch from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoLeader {
-    /// The source was not asked yet, or did not list the partition.
+    /// The source was not asked yet.
     NotKnown,
+    /// The source's topic has no partition of this number: more were added here.
+    PartitionMissing,
     /// The source says there is no leader, or its address is not known.
     NoneNow,
     /// The source has no such topic (or another one under the name).
@@ -64,7 +66,7 @@ impl SourceCluster {
         if known.missing {
             return Err(NoLeader::TopicMissing);
         }
-        let partition = known.partitions.get(number as usize).ok_or(NoLeader::NotKnown)?;
+        let partition = known.partitions.get(number as usize).ok_or(NoLeader::PartitionMissing)?;
         let node = self.brokers.get(&partition.leader).ok_or(NoLeader::NoneNow)?;
         Ok((*node, *partition))
     }

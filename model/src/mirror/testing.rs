@@ -7,7 +7,7 @@ use crate::ids::{
     BrokerEpoch, BrokerId, ConnId, LeaderEpoch, MetadataOffset, MirrorIx, Nanos, NodeId, Now, Offset, PartitionEpoch,
     PartitionIx, TopicId, TopicIx,
 };
-use crate::log::LogPolicy;
+use crate::log::{FlushUpto, LogPolicy};
 use crate::metadata::configs::BrokerConfig;
 use crate::metadata::delta::MetadataDelta;
 use crate::metadata::image::MetadataImage;
@@ -66,6 +66,17 @@ fn starts(n: u32) -> Record {
 fn policy(image: &MetadataImage, topic: TopicIx) -> TopicPolicy {
     let mirrored = image.mirror_of(topic).is_some();
     TopicPolicy { log: LogPolicy::default(), min_isr: 1, mirrored, read_only: mirrored }
+}
+
+/// Every flush that is wanted is done at once; true if there was one.
+fn flush(replicas: &mut Replicas, now: Now, cx: &mut Cx<'_>) -> bool {
+    let due = replicas.take_flush_due();
+    for partition in &due {
+        if let Some(target) = replicas.plan_flush(*partition, FlushUpto::End, &mut Vec::new(), cx) {
+            replicas.flushed(*partition, target, true, now.mono, cx);
+        }
+    }
+    !due.is_empty()
 }
 
 /// What the source says of its own mirrors.
@@ -177,8 +188,13 @@ impl Rig {
         let entropy = Entropy(1);
         let mut cx = Cx { node: NodeId(1), disk, guards, out: &mut out, entropy, next_conn };
         call(manager, &mut task, &mut cx, *now);
-        if *coordinates {
-            manager.after(*now, &mut task, &mut cx);
+        loop {
+            if *coordinates {
+                manager.after(*now, &mut task, &mut cx);
+            }
+            if !flush(task.replicas, *now, &mut cx) {
+                break;
+            }
         }
         self.take(out);
     }

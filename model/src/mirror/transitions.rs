@@ -186,7 +186,7 @@ impl MirrorManager {
         let draw = self.draws << 32 | u64::from(partition.0);
         let retry = self.settings.retry;
         let Some(part) = self.part_mut(partition) else { return };
-        let missed = part.cause == Some(FailCause::SourceLeaderUnknown);
+        let missed = matches!(part.cause, Some(FailCause::SourceLeaderUnknown | FailCause::SourcePartitionMissing));
         if missed && cx.guards.admits(guard::MissedPartitionIsRetried, false) {
             return; // the mutant waits for metadata of its own cluster
         }

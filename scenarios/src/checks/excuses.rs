@@ -57,11 +57,13 @@ pub enum Excuse {
     NoResetPolicy,
     /// A transaction is open: the stable offset waits for its end.
     OpenTransaction,
+    /// More partitions were added to the copy than its source has.
+    NoSourcePartition,
 }
 
 impl Excuse {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::UncleanElection,
         Self::LossyCrashes,
         Self::UncleanStops,
@@ -75,6 +77,7 @@ impl Excuse {
         Self::FailedForGood,
         Self::NoResetPolicy,
         Self::OpenTransaction,
+        Self::NoSourcePartition,
     ];
 
     /// Its name in reports.
@@ -94,6 +97,7 @@ impl Excuse {
             Self::FailedForGood => "failed for good",
             Self::NoResetPolicy => "no reset policy",
             Self::OpenTransaction => "open transaction",
+            Self::NoSourcePartition => "no such partition at the source",
         }
     }
 
@@ -108,7 +112,9 @@ impl Excuse {
             | Self::NodeDown
             | Self::SourceDown => Whose::Environment,
             // An unclean election is a setting that prefers service to data.
-            Self::UncleanElection | Self::OrderedCut | Self::Held | Self::FailedForGood => Whose::Operator,
+            Self::UncleanElection | Self::OrderedCut | Self::Held | Self::FailedForGood | Self::NoSourcePartition => {
+                Whose::Operator
+            }
             Self::SourceCut => Whose::Environment,
             Self::NoResetPolicy | Self::OpenTransaction => Whose::Client,
         }

@@ -15,7 +15,7 @@ use super::sight::{LogSight, Sight};
 use mirrorlab_model::coordinator::routing::STATE_TOPIC;
 use mirrorlab_model::ids::{BrokerId, LeaderEpoch, Nanos, NodeId, Offset, PartitionEpoch, PartitionIx, TopicIx};
 use mirrorlab_model::metadata::image::MetadataImage;
-use mirrorlab_model::states::MirrorState;
+use mirrorlab_model::states::{DesiredState, MirrorState};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -213,6 +213,8 @@ pub struct PartitionGhost {
     pub unclean_allowed: bool,
     /// Has to do with a mirror.
     pub mirrored: bool,
+    /// Its topic was mirrored when it came into being.
+    pub born_a_copy: bool,
     /// A partition of `__mirror_state`.
     pub keeps_states: bool,
     /// The step of the last cut.
@@ -244,6 +246,7 @@ impl Default for PartitionGhost {
             writer: (LeaderEpoch::NONE, u16::MAX),
             unclean_allowed: false,
             mirrored: false,
+            born_a_copy: false,
             keeps_states: false,
             cut_step: u64::MAX,
             members: SmallVec::new(),
@@ -375,6 +378,10 @@ impl PartitionGhost {
             && self.members.iter().zip(&state.replicas).all(|(m, b)| m.slot == slot_of(*b));
         if !same {
             let old = std::mem::take(&mut self.members);
+            if old.is_empty() {
+                let desired = image.mirror_of(found.topic).map(|(_, desired)| desired);
+                self.born_a_copy = matches!(desired, Some(DesiredState::Mirroring | DesiredState::Paused));
+            }
             let of = |b: &BrokerId| {
                 let slot = slot_of(*b);
                 old.iter().find(|m| m.slot == slot).copied().unwrap_or(Member::new(slot))

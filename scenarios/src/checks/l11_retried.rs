@@ -16,7 +16,10 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) -> Option<Nanos> {
         if mirror.state != MirrorState::Failed {
             return;
         }
-        if mirror.retries {
+        // Partitions that were added before the topic was mirrored may have no source, and wait until there is one.
+        if mirror.retries && !p.ghost.born_a_copy && look.lacks_source(p) {
+            look.excuse("L11", Excuse::NoSourcePartition, Some(p), Some(node));
+        } else if mirror.retries {
             due = due.zip(mirror.retry_at).map(|(last, at)| last.max(at));
             let got = "FAILED, to be retried";
             look.stall("L11", Some(p), Some(node), "back at work after a failure whose cause ended", got);

@@ -109,6 +109,14 @@ impl<'a, S: Sight> Look<'a, S> {
         let node = origin.and_then(|slot| self.roster.broker(cluster, slot));
         node.is_none_or(|node| !self.sight.is_up(node))
     }
+    /// Whether the source's metadata is there to be seen, and has no such partition.
+    #[must_use]
+    pub fn lacks_source(&mut self, spot: Spot<'_>) -> bool {
+        let image = self.sight.image(spot.cluster);
+        let mirror = image.and_then(|image| image.mirror(image.mirror_of(image.partition(spot.ix)?.topic)?.0));
+        let source = mirror.and_then(|mirror| self.roster.source_of(spot.cluster, &mirror.name));
+        source.is_some_and(|source| self.sight.image(source).is_some()) && self.source(spot).is_none()
+    }
     /// Where a partition is mirrored from.
     #[must_use]
     pub fn source(&mut self, spot: Spot<'_>) -> Option<(u8, PartitionIx)> {

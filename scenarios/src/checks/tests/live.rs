@@ -123,6 +123,20 @@ fn l11_waits_for_retries_and_excuses_what_needs_an_operator() {
 }
 
 #[test]
+fn l11_excuses_a_partition_without_a_source_if_it_is_older_than_the_mirror() {
+    let mut play = mirroring();
+    play.world.mirrors.insert((node(1, 1), P), MirrorSight { retries: true, ..sight(MirrorState::Failed) });
+    play.record(
+        0,
+        &mirrorlab_model::metadata::records::Record::RemoveTopic { topic: mirrorlab_model::ids::TopicIx(0) },
+    );
+    assert_eq!(play.left(), NOTHING);
+    assert!(excuses(&mut play).contains(&"L11: no such partition at the source".to_owned()));
+    play.core.ghost.clusters[1].partition(P).born_a_copy = true;
+    assert_eq!(play.left(), ["L11"]);
+}
+
+#[test]
 fn l13_waits_for_consumers() {
     let mut play = committed(2);
     let position =
