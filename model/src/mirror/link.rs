@@ -35,6 +35,10 @@ impl Link {
     pub fn new(to: NodeId, timeout: Nanos) -> Self {
         Self { to, conn: None, wait: Wait::Nothing, correlation: 0, timeout }
     }
+    /// The waits that begin from now on end after this time.
+    pub fn set_timeout(&mut self, timeout: Nanos) {
+        self.timeout = timeout;
+    }
     /// The connection's id while there is one.
     #[must_use]
     pub fn conn(&self) -> Option<ConnId> {

@@ -55,6 +55,9 @@ impl MirrorManager {
         if homes && self.coordinator.shards_held() < led_before {
             self.forget_states(cx);
         }
+        for mirror in delta.mirrors.iter() {
+            self.note_settings(*mirror, task.image, cx);
+        }
         if homes || !delta.mirrors.is_empty() {
             self.note_mirrors(now, task.image, cx);
         }

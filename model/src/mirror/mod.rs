@@ -25,6 +25,7 @@ mod quirks;
 pub mod records;
 pub mod recover;
 pub mod retry;
+mod settings;
 pub mod shard;
 pub mod source;
 pub mod state_client;

@@ -1,7 +1,7 @@
 //! Which fetcher copies a partition: found or made when the partition starts, left when it stops (spec 4.1).
 
 use crate::coordinator::routing::java_hash;
-use crate::ids::{Nanos, Now, Offset, PartitionIx};
+use crate::ids::{Now, Offset, PartitionIx};
 use crate::mirror::fetcher::{fetcher_number, FetchLimits, Fetcher, FetcherKey, Position, Purpose, Task};
 use crate::mirror::manager::{MirrorManager, MirrorTask, LANE_MANAGER};
 use crate::ports::{Cx, Lane};
@@ -52,15 +52,7 @@ impl MirrorManager {
             source: node,
             number: fetcher_number(java_hash(&entry.name), number, self.settings.fetchers),
         };
-        let limits = FetchLimits {
-            max_wait: Nanos::from_millis(u64::from(config.fetch_wait_max_ms)),
-            min_bytes: config.fetch_min_bytes,
-            max_bytes: config.fetch_response_max_bytes,
-            partition_max_bytes: config.fetch_max_bytes,
-            backoff: Nanos::from_millis(config.fetch_backoff_ms),
-            timeout: Nanos::from_millis(config.socket_timeout_ms),
-        };
-        let fetcher = self.fetcher_for(key, limits);
+        let fetcher = self.fetcher_for(key, FetchLimits::of(config));
         let slot = self.fetchers[fetcher as usize].add(position);
         if purpose == Purpose::Copy {
             let (offset, epoch) = (position.offset, position.source_epoch);

@@ -32,21 +32,21 @@ pub struct Source {
     /// Partitions that cannot start before the answer to the next question.
     pub awaiting: BTreeSet<PartitionIx>,
     /// Partitions that the question under way asks about.
-    asked: BTreeSet<PartitionIx>,
+    pub(super) asked: BTreeSet<PartitionIx>,
     /// The topics that it asks about: those that are wanted, and those of partitions that wait though they are not (a pause that
     /// was ordered in LOG_ALIGNMENT or FAILED waits for MIRRORING, decision 28).
     asking: BTreeMap<Arc<str>, TopicId>,
-    bootstrap: Vec<NodeId>,
-    next_bootstrap: usize,
+    pub(super) bootstrap: Vec<NodeId>,
+    pub(super) next_bootstrap: usize,
     /// What the source's brokers are asked about their own mirrors.
     pub(super) inquiry: Inquiry,
     /// `request.timeout.ms`.
     pub(super) timeout: Nanos,
-    expected_id: Arc<str>,
+    pub(super) expected_id: Arc<str>,
     other_id_seen: u32,
-    link: Link,
+    pub(super) link: Link,
     interval: Nanos,
-    due: Nanos,
+    pub(super) due: Nanos,
 }
 
 /// What arrived on a source's metadata connection.
