@@ -4,7 +4,7 @@
 use crate::format::types::{Acks, Isolation, Producer as ProducerPlan, Reset, Stage};
 use crate::setup::{ClientSetup, ClusterSetup, MirrorSetup, Setup, Wish};
 use crate::units::Chance;
-use mirrorlab_model::broker::BrokerConfig;
+use mirrorlab_model::broker::{BrokerConfig, Release};
 use mirrorlab_model::client::admin::{AdminConfig, Order, Outcome};
 use mirrorlab_model::client::commands::Command;
 use mirrorlab_model::client::consumer::{self, ConsumerConfig};
@@ -104,6 +104,7 @@ impl Lab {
         }
         for (n, node) in brokers.iter().enumerate() {
             let config = BrokerConfig {
+                release: plan.release.as_deref().and_then(|text| text.parse().ok()).unwrap_or(Release::NEWEST),
                 broker: BrokerId(n as i32 + 1),
                 node: *node,
                 cluster_id: plan.id.as_str().into(),

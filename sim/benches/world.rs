@@ -3,7 +3,7 @@
 #![allow(missing_docs, reason = "criterion's macros make public functions")]
 
 use criterion::{criterion_group, criterion_main, BatchSize, Criterion, Throughput};
-use mirrorlab_model::broker::BrokerConfig;
+use mirrorlab_model::broker::{BrokerConfig, Release};
 use mirrorlab_model::client::admin::{AdminConfig, Order};
 use mirrorlab_model::client::commands::Command;
 use mirrorlab_model::client::generator::{Choice, GeneratorConfig, Rate};
@@ -40,6 +40,7 @@ fn warm() -> World {
     add(&mut world, "controller", Some(0), Role::Controller, Program::Controller(Arc::new(config)));
     for node in &nodes {
         let config = BrokerConfig {
+            release: Release::NEWEST,
             broker: BrokerId(i32::from(node.0)),
             node: *node,
             cluster_id: "east".into(),

@@ -125,6 +125,7 @@ impl Broker {
             config,
         };
         broker.replicas.limit_sessions(broker.config.configs.max_incremental_fetch_session_cache_slots);
+        broker.replicas.tell_divergence(broker.config.release.tells_divergence());
         broker.load(now, cx);
         broker.start_chores(now, cx);
         broker.observer.ask(now, cx);

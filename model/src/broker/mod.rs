@@ -33,6 +33,6 @@ pub mod upkeep;
 mod tests;
 
 pub use broker::Broker;
-pub use config::BrokerConfig;
+pub use config::{BrokerConfig, Release};
 pub use groups::coordinator_of;
 pub use lanes::{mirror_lane, mirror_timer, STOP};

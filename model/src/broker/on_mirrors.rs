@@ -28,7 +28,14 @@ impl Broker {
         now: Now,
         cx: &mut Cx,
     ) -> Option<Body> {
+        let unknown = !self.config.release.has_mirrors();
         let answer: Body = match body {
+            Body::ListClusterMirrorsRequest(_) if unknown => {
+                ListClusterMirrorsResponse { error: ErrorCode::UnsupportedVersion, ..Default::default() }.into()
+            }
+            Body::DescribeClusterMirrorsRequest(_) if unknown => {
+                DescribeClusterMirrorsResponse { error: ErrorCode::UnsupportedVersion, ..Default::default() }.into()
+            }
             Body::StartMirrorTopicsRequest(_)
             | Body::StopMirrorTopicsRequest(_)
             | Body::PauseMirrorTopicsRequest(_)

@@ -47,6 +47,7 @@ struct Host {
 
 fn config() -> BrokerConfig {
     BrokerConfig {
+        release: crate::broker::Release::NEWEST,
         broker: BrokerId(1),
         node: NodeId(1),
         cluster_id: "east".into(),

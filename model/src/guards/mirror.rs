@@ -30,6 +30,7 @@ registry! { base 256;
     guard SourceEpochMonotone: "What is known of a source partition's leader never goes back to a lower epoch.", "spec 4.3 (highest epoch kept)", ["L8"];
     guard SilenceIsNotNone: "That nobody told a last position does not mean that there is none: it is asked again.", "D-6, D-11, decisions 6 and 34", ["S35", "S6"];
     guard LoopIsRefused: "A topic that the source mirrors from this cluster is not mirrored back.", "decision 26, spec 1.7", ["S47"];
+    guard EpochAskedBeforeFetch: "Before the first fetch from a new source leader the mirror asks it where its last epoch ends: an old source does not tell.", "decision 38, K13, spec 3.9", ["S30", "S16"];
     guard LateAnswerAsksForLess: "A fetch whose answer did not come whole in time is asked again for less.", "E-15, spec 4.3; found by a random world with a link of 2 s", ["L8", "L11"];
     guard LongLoopIsRefused: "Where the source copies a topic from a third cluster, that one's mirrors are asked for too: a circle of any length is refused.", "S47, decision 26", ["S47"];
     guard AlignmentRaisesEpoch: "A leader that cuts local records at alignment first leads in a later epoch than they were written in.", "found by seed 50 of mirror/chaos_with_orders; spec 3.10", ["S9", "S2"];

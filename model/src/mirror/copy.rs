@@ -231,9 +231,9 @@ impl Fetcher {
                     if let Some(slot) = self.slot_mut(answer.slot) {
                         (slot.epoch, slot.unproven) = (hint.epoch, true);
                     }
-                    let phase =
-                        if slot.last_fetched_epoch == LeaderEpoch::NONE { Phase::Fetching } else { Phase::Truncating };
-                    self.set_phase(answer.slot, phase);
+                    let knows_none = slot.last_fetched_epoch == LeaderEpoch::NONE;
+                    let goes_on = knows_none || local.cx.guards.admits(guard::EpochAskedBeforeFetch, false);
+                    self.set_phase(answer.slot, if goes_on { Phase::Fetching } else { Phase::Truncating });
                 } else {
                     self.set_phase(answer.slot, backoff);
                 }

@@ -335,8 +335,9 @@ impl Fetcher {
     }
 
     /// Takes a partition.
-    pub fn add(&mut self, position: Position) -> u32 {
-        let checked = position.last_epoch == LeaderEpoch::NONE;
+    pub fn add(&mut self, position: Position, guards: &mut Guards) -> u32 {
+        let checked = position.last_epoch == LeaderEpoch::NONE
+            || (position.purpose == Purpose::Copy && guards.admits(guard::EpochAskedBeforeFetch, false));
         let slot = Slot {
             partition: position.partition,
             topic: position.topic,

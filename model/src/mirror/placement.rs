@@ -53,7 +53,7 @@ impl MirrorManager {
             number: fetcher_number(java_hash(&entry.name), number, self.settings.fetchers),
         };
         let fetcher = self.fetcher_for(key, FetchLimits::of(config));
-        let slot = self.fetchers[fetcher as usize].add(position);
+        let slot = self.fetchers[fetcher as usize].add(position, cx.guards);
         if purpose == Purpose::Copy {
             let (offset, epoch) = (position.offset, position.source_epoch);
             cx.trace(Trace::MirrorFetcherAdded { partition, source: node, offset, epoch });

@@ -109,6 +109,9 @@ pub struct Sessions {
     pub(crate) list: Vec<Session>,
     /// Lasting sessions, at most (`max.incremental.fetch.session.cache.slots`).
     pub(crate) limit: u32,
+    /// Readers that are no replicas are not told where their log and this one part: what they say of their last epoch is not
+    /// looked at, as before Fetch 12.
+    pub(crate) divergence_untold: bool,
     /// How many there are.
     lasting: u32,
     free: Vec<u32>,
@@ -135,6 +138,7 @@ impl Default for Sessions {
         Self {
             list: Vec::new(),
             limit: 1_000,
+            divergence_untold: false,
             lasting: 0,
             free: Vec::new(),
             generation: 0,
@@ -252,8 +256,12 @@ impl Sessions {
         session.broker_epoch = request.broker_epoch;
         session.isolation = request.isolation;
         session.fetched_at = now;
+        let untold = self.divergence_untold && !session.is_follower();
         for part in &request.parts {
-            session.list(part);
+            session.list(&FetchPart {
+                last_fetched_epoch: if untold { LeaderEpoch::NONE } else { part.last_fetched_epoch },
+                ..*part
+            });
         }
     }
 

@@ -311,6 +311,11 @@ impl Replicas {
         self.sessions.limit = limit;
     }
 
+    /// Whether readers that are no replicas are told where their log and this one part.
+    pub fn tell_divergence(&mut self, told: bool) {
+        self.sessions.divergence_untold = !told;
+    }
+
     /// The broker that these are.
     #[must_use]
     pub fn broker(&self) -> BrokerId {

@@ -6,6 +6,7 @@ use super::table::{kind_of, At, Table};
 use super::types::{Cluster, Config, Direction, DirectionChange, Link, Mirror, Topic};
 use super::vocabulary::{ConfigOf, ValueKind};
 use crate::units::{clip, Chance, Quantity, Size, Time};
+use mirrorlab_model::broker::Release;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::de::DeValue;
@@ -97,6 +98,7 @@ impl Build<'_> {
         let cx = &mut self.cx;
         let first_producer_id = t.count(cx, "first_producer_id", 0..=(1 << 62)).map_or(0, |n| n.value);
         let id = t.text(cx, "id");
+        let release = self.release(t);
         for at in [&site, &id].into_iter().flatten() {
             self.name(at, "a site or a cluster id");
         }
@@ -107,9 +109,22 @@ impl Build<'_> {
             default_rf,
             min_isr,
             first_producer_id,
+            release,
             id: id.map_or_else(|| name.to_owned(), |at| at.value),
             config: self.config(t, ConfigOf::Broker),
         }
+    }
+
+    /// What the cluster's brokers can do for others.
+    fn release(&mut self, t: &mut Table<'_, '_>) -> Option<String> {
+        let release = t.text(&mut self.cx, "release")?;
+        if release.value.parse::<Release>().is_ok_and(|release| release < Release::NEWEST) {
+            return Some(release.value);
+        }
+        let message = format!("`{}` is not the name of a release", clip(&release.value, 60));
+        let help = "write two numbers, such as \"2.6\" or \"4.0\"; without it, the cluster knows everything that this model does";
+        self.cx.error(&release.span, "bad-value", message, help.to_owned());
+        None
     }
 
     /// Refuses what a later version will do.
@@ -410,6 +425,11 @@ impl Build<'_> {
                 "`on` is the destination, `source` another cluster".to_owned(),
             );
             return None;
+        }
+        if let Some(release) = self.stage.clusters.get(&on).and_then(|cluster| cluster.release.clone()) {
+            let message = format!("cluster `{on}` is of release {release}, and no such release has mirrors");
+            let span = t.raw("on").map_or_else(|| name.span.clone(), Spanned::span);
+            self.cx.error(&span, "no-mirrors", message, "it can only be a `source`".to_owned());
         }
         let site = |name: &str| self.stage.clusters.get(name).map(|c| c.site.clone()).unwrap_or_default();
         let (a, b) = (site(&on), site(&source));

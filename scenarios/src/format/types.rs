@@ -65,6 +65,9 @@ pub struct Cluster {
     pub min_isr: u32,
     /// The first producer id that this cluster gives away. Default 0.
     pub first_producer_id: u64,
+    /// The Kafka release that others find here: before "2.7" fetches are not told where logs part, and none with a number knows
+    /// mirrors, so that it can only be a source. Default: the one that this model is of.
+    pub release: Option<String>,
     /// The cluster id. Default: the cluster's name.
     pub id: String,
     /// Broker configs.
