@@ -236,9 +236,14 @@ fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, 
     }
     let leader_epoch = g.leader_epoch;
     let (lead, life) = (g.lead, &mut g.more().life);
-    if let MirrorRecord::State(_, None) = record {
-        *life = life.take().filter(|life| life.mirror != key.mirror);
-        return;
+    match record {
+        MirrorRecord::State(_, None) => {
+            *life = life.take().filter(|life| life.mirror != key.mirror);
+            return;
+        }
+        // The second of a life's two tombstones: it begins no new one.
+        MirrorRecord::Position(_, None) if life.as_ref().is_none_or(|life| life.mirror != key.mirror) => return,
+        _ => {}
     }
     if life.as_ref().is_none_or(|life| life.mirror != key.mirror) {
         *life = Some(Box::new(Life::new(key.mirror.clone(), home)));

@@ -427,6 +427,25 @@ fn s38_sees_a_coordinator_that_serves_something_else() {
     assert_eq!(load(Vec::new()), ["S38"]);
 }
 
+/// Two tombstones end a life, in one batch or in two, and begin no new one.
+#[test]
+fn s38_knows_that_a_deleted_mirror_left_nothing() {
+    let load = |removed: &[&[MirrorRecord]]| {
+        let mut lived = Lived::stopped();
+        for records in removed {
+            assert_eq!(lived.commit(1, records), NOTHING);
+        }
+        lived.play.world.served.insert((node(1, 1), HOME), Vec::new());
+        let end = lived.play.world.replicas[&(node(1, 1), HOME)].end;
+        lived.play.at(node(1, 1), Trace::MirrorStatesLoaded { partition: HOME, end })
+    };
+    let (state, position) = (MirrorRecord::State(key(1), None), position(1, None));
+    assert_eq!(load(&[]), ["S38"]);
+    assert_eq!(load(&[&[state.clone(), position.clone()]]), NOTHING);
+    assert_eq!(load(&[&[state.clone()], &[position]]), NOTHING);
+    assert_eq!(load(&[&[state]]), NOTHING);
+}
+
 #[test]
 fn s39_sees_a_stop_without_a_position_and_one_with_two() {
     let mut lived = Lived::copying();
