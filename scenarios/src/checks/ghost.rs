@@ -160,8 +160,8 @@ pub struct More {
     pub writers: Vec<(LeaderEpoch, u16)>,
     /// Where it is mirrored from: cluster and partition, as batches tell.
     pub source: Option<(u8, PartitionIx)>,
-    /// Its mirror state at its leader.
-    pub mirror: MirrorState,
+    /// The mirror state that a leader of it told last, and which one that was: a deposed one goes by its own.
+    pub mirror: (NodeId, MirrorState),
     /// Who fetched it last, in its present life.
     pub fetcher_of: NodeId,
     /// Who fetches it, and from where.

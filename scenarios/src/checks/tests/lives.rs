@@ -242,6 +242,32 @@ fn s32_sees_writers_before_stopped_is_committed_and_copies_after_it() {
     assert_eq!(lived.play.append(1, 1, Origin::Coordinator, &placed(&marker, 5, OURS)), ["S32"]);
 }
 
+/// A leader that was deposed while it slept appends what had come in before: nobody takes that from it.
+#[test]
+fn s32_leaves_a_deposed_leader_to_its_own_term() {
+    let sleeper = |own_epoch| {
+        let mut lived = Lived::copying();
+        lived.play.change(1, 2, OURS + 1, 0b110, 0);
+        lived.play.lead(1, 2, OURS + 1);
+        lived.order(DesiredState::Stopped);
+        let end = position(1, Some((THEIRS, 5)));
+        lived.play.store(1, 2, &placed(&reset(5), 5, OURS + 1));
+        for (number, state) in [(3, M::Stopping), (4, M::Stopped)] {
+            assert_eq!(lived.commit(1, std::slice::from_ref(&end)), NOTHING);
+            let from = std::mem::replace(&mut lived.state, state);
+            assert_eq!(lived.commit(1, &[record(1, state, OURS + 1, number)]), NOTHING);
+            lived.play.world.mirrors.insert((node(1, 2), P), MirrorSight { state_epoch: number, ..sight(state) });
+            let (mirror, to) = (MirrorIx(0), state);
+            lived.play.at(node(1, 2), Trace::MirrorStateChanged { partition: P, mirror, from, to, attempt: 0 });
+        }
+        let own = lived.play.replica(1, 1);
+        (own.leads, own.epoch) = (true, LeaderEpoch(own_epoch));
+        lived.play.append(1, 1, Origin::Mirror, &batch(5, THEIRS, 3))
+    };
+    assert_eq!(sleeper(OURS), NOTHING);
+    assert!(sleeper(OURS + 1).contains(&"S32".to_owned()));
+}
+
 #[test]
 fn s33_sees_copies_behind_the_end_that_a_stop_noted() {
     let mut lived = Lived::copying();
