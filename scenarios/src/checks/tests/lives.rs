@@ -514,6 +514,35 @@ fn s40_sees_a_stop_without_a_reset_and_producers_that_outlive_it() {
     assert_eq!(lived.enter(M::Stopped), ["S40"]);
 }
 
+/// The reset was committed and lost, with some of what was mirrored: the next leader owes another one.
+#[test]
+fn s40_sees_who_writes_where_the_reset_was_lost() {
+    let writes = |repeated: bool, left: i64| {
+        let mut lived = Lived::stopped();
+        let mut end = left;
+        for broker in 1..=3 {
+            lived.play.shorten(1, broker, left);
+            lived.play.core.ghost.clusters[1].partition(P).members[broker as usize - 1].end = Offset(left);
+        }
+        if left == 4 {
+            let bytes = batch(0, THEIRS, left);
+            (1..=3).for_each(|broker| lived.play.shorten(1, broker, 0));
+            (1..=3).for_each(|broker| lived.play.store(1, broker, &bytes));
+        }
+        lived.play.replica(1, 1).epoch = LeaderEpoch(OURS + 2);
+        if repeated {
+            lived.play.store(1, 1, &placed(&reset(end), end, OURS + 2));
+            end += 1;
+            lived.play.core.ghost.clusters[1].partition(P).members[0].end = Offset(end);
+        }
+        lived.play.append(1, 1, Origin::Client, &batch(end, OURS + 2, 1))
+    };
+    for left in [5, 4, 0] {
+        assert!(writes(false, left).contains(&"S40".to_owned()));
+        assert!(!writes(true, left).contains(&"S40".to_owned()));
+    }
+}
+
 #[test]
 fn s41_sees_a_transaction_without_a_marker() {
     let stop = |marked: bool| {
