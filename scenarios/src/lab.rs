@@ -139,7 +139,7 @@ impl Lab {
     /// does; returns its id.
     pub fn give(&mut self, cluster: u8, command: Command, insist: bool) -> u32 {
         self.orders += 1;
-        self.setup.wishes.extend(Wish::of(cluster, self.world.now(), &command));
+        self.setup.wishes.extend(Wish::of(cluster, self.orders, self.world.now(), &command));
         let order = Order { id: self.orders, command, timeout: ORDER_TIMEOUT, insist };
         self.world.call(self.setup.admins[usize::from(cluster)], |process, _, cx| {
             if let Process::Admin(admin) = process {
@@ -248,6 +248,12 @@ impl Lab {
     #[must_use]
     pub fn outcome(&self, order: u32) -> Option<&Outcome> {
         self.setup.admins.iter().find_map(|node| self.world.node(*node).admin()?.outcome(order))
+    }
+
+    /// Whether an order waits behind others of its operator.
+    #[must_use]
+    pub fn waits(&self, order: u32) -> bool {
+        self.setup.admins.iter().any(|node| self.world.node(*node).admin().is_some_and(|admin| admin.waits(order)))
     }
 
     fn start_topics(&mut self, setup: &MirrorSetup, source: Vec<NodeId>, topics: Vec<Arc<str>>, insist: bool) -> u32 {

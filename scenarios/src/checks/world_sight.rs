@@ -172,8 +172,8 @@ impl Sight for WorldSight<'_> {
     fn recoveries(&self, cluster: u8, mirror: &str, topic: &str) -> usize {
         self.setup.recoveries(cluster, mirror, topic)
     }
-    fn wanted(&self, cluster: u8, mirror: &str, topic: &str) -> Option<DesiredState> {
-        self.setup.wanted(cluster, mirror, topic)
+    fn wanted(&self, cluster: u8, mirror: &str, topic: &str) -> (Option<DesiredState>, bool) {
+        self.setup.wanted(self.world, cluster, mirror, topic)
     }
     fn producer(&self, number: u32) -> Option<ProducerSight> {
         let node = self.setup.producers.iter().find(|c| c.number == number)?.node;

@@ -733,6 +733,13 @@ fn l10_waits_for_what_was_ordered_and_for_a_stop_that_was_refused() {
     lived.play.world.mirrors.insert((node(1, 1), P), MirrorSight { retries: true, ..sight(M::Failed) });
     lived.play.world.wanted = Some(DesiredState::Stopped);
     assert!(lived.play.left().contains(&"L10".to_owned()), "FAILED is no excuse for a stop");
+    // What waits behind another order was never sent.
+    let mut lived = Lived::copying();
+    copy(&mut lived.play, &batch(5, THEIRS, 3), 5, 8);
+    lived.play.world.wanted = Some(DesiredState::Mirroring);
+    lived.play.world.is_behind = true;
+    assert_eq!(lived.play.left(), NOTHING);
+    assert!(lived.play.core.liveness(&lived.play.world).excuses[0].contains("order waits (operator)"));
     let mut lived = Lived::copying();
     lived.play.world.mirrors.clear();
     assert_eq!(lived.play.left(), ["L10"]);
