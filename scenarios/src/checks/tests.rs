@@ -111,6 +111,24 @@ fn s2_sees_another_batch_below_both_watermarks_and_below_a_batch_of_the_same_epo
     assert_eq!(play.quiet(), NOTHING);
 }
 
+/// What was walked of a leader's log says nothing of a shorter one, whose owner was elected and does not lead yet: what it lacks is
+/// S3's, when it leads.
+#[test]
+fn s1_walks_no_log_above_its_end() {
+    let mut play = committed(2);
+    assert_eq!(play.quiet(), NOTHING);
+    play.shorten(0, 2, 5);
+    play.core.ghost.clusters[0].partition(P).members[1].end = Offset(5);
+    play.change(0, 2, 2, 0b010, 0);
+    assert!(!play.quiet().contains(&"S1".to_owned()));
+    assert!(play.lead(0, 2, 2).contains(&"S3".to_owned()));
+    // Its own bytes are walked all the same, from below its end on.
+    let mut play = committed(2);
+    assert_eq!(play.quiet(), NOTHING);
+    play.replica(0, 1).end = Offset(9);
+    assert!(play.quiet().contains(&"S1".to_owned()));
+}
+
 #[test]
 fn s3_sees_a_leader_that_lacks_what_was_committed() {
     let mut play = committed(2);
