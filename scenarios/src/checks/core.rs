@@ -15,9 +15,9 @@ use super::{
     s05_quorum_superset, s06_no_global_loss, s07_watermarks, s08_repeatable_read, s09_epochs, s10_one_writer,
     s11_no_zombie_ack, s12_membership, s13_metadata, s14_unclean_exclusion, s15_recovery, s16_idempotence,
     s17_producer_table, s18_atomicity, s19_stable, s21_log_start, s22_visible_ends, s30_mirror_equality,
-    s38_durable_states, s46_topics, s47_no_loop, s48_source_identity, s49_desired_rules, s50_honest_lag, walk,
+    s38_durable_states, s47_no_loop, s48_source_identity, s49_desired_rules, s50_honest_lag, walk,
 };
-use mirrorlab_model::ids::{LeaderEpoch, Nanos, NodeId, Offset, PartitionIx, TopicIx};
+use mirrorlab_model::ids::{LeaderEpoch, Nanos, NodeId, Offset, PartitionIx};
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent};
 use mirrorlab_reports::record::Violation;
 
@@ -485,13 +485,6 @@ impl Core {
         for cluster in 0..self.ghost.clusters.len() {
             for ix in 0..self.ghost.clusters[cluster].partitions.len() {
                 self.sweep(sight, cluster as u8, PartitionIx(ix as u32), settled);
-            }
-            let topics = sight.image(cluster as u8).map_or(0, |i| i.next_topic().0);
-            let at = At { cluster: cluster as u8, partition: None, node: None, now: sight.now(), step: sight.step() };
-            let mut cx = Cx { sight, roster: &self.roster, report: &mut self.report, at, slot: u16::MAX };
-            for topic in 0..topics {
-                // Growth follows with the topic sync: asked of a settled world only.
-                s46_topics::quiet(&mut cx, TopicIx(topic), settled);
             }
         }
         self.settle(sight).to_vec()

@@ -141,6 +141,28 @@ fn l14_waits_for_metadata() {
     assert_eq!(play.left(), ["L14"]);
 }
 
+/// The source grew: what is to be copied grows with the mirror's next look at its metadata.
+#[test]
+fn l14_waits_for_a_topic_to_grow_with_its_source() {
+    let grow = |play: &mut Play, cluster| {
+        let state = play.world.images[1].partition(P).expect("a partition").state.clone();
+        let (partition, topic) = (PartitionIx(1), TopicIx(0));
+        play.record(cluster, &Record::Partition { partition, topic, number: 1, state });
+    };
+    let mut play = mirroring();
+    copy(&mut play, &batch(0, 1, 5), 0, 5);
+    copy(&mut play, &batch(5, 1, 3), 5, 8);
+    grow(&mut play, 0);
+    assert_eq!(play.left(), ["L14"]);
+    assert!(!play.quiet().contains(&"S46".to_owned()));
+    grow(&mut play, 1);
+    assert!(!play.left().contains(&"L14".to_owned()));
+    let mut play = mirroring();
+    grow(&mut play, 0);
+    play.world.down.extend((1..=3).map(|broker| node(0, broker)));
+    assert!(excuses(&mut play).contains(&"L14: source down".to_owned()));
+}
+
 #[test]
 fn l19_names_who_stops_the_clock() {
     let mut play = committed(2);
