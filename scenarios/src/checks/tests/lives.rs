@@ -296,6 +296,34 @@ fn s35_sees_a_cut_of_what_both_had() {
     assert_eq!(lived.enter(M::Mirroring), ["S35"]);
 }
 
+/// Another mirror of the same source begins, is stopped before it copied, and begins again: where that ended is no end.
+#[test]
+fn s35_takes_a_session_that_copied_nothing_for_none() {
+    let again = |end: (i32, i64), cut: bool| {
+        let mut lived = Lived::new();
+        assert_eq!(lived.enter(M::LogAlignment), NOTHING);
+        lived.order(DesiredState::Stopped);
+        for broker in 1..=3 {
+            lived.play.store(1, broker, &batch(0, THEIRS, 5));
+            lived.play.replica(1, broker).hw = Offset(5);
+        }
+        lived.number += 1;
+        assert_eq!(lived.commit(1, &[record(1, M::Stopping, OURS, lived.number), position(1, Some(end))]), NOTHING);
+        lived.state = M::Stopping;
+        (1..=3).for_each(|broker| lived.play.store(1, broker, &reset(5)));
+        (1..=3).for_each(|broker| lived.play.replica(1, broker).producers = Default::default());
+        assert_eq!(lived.enter(M::Stopped), NOTHING);
+        lived.order(DesiredState::Mirroring);
+        assert_eq!(lived.enter(M::LogAlignment), NOTHING);
+        (1..=3).for_each(|broker| lived.play.shorten(1, broker, if cut { 0 } else { 5 }));
+        lived.enter(M::Mirroring)
+    };
+    assert_eq!(again((-1, 0), true), NOTHING);
+    assert_eq!(again((-1, 0), false), ["S35"]);
+    assert_eq!(again((THEIRS, 5), true), ["S35"]);
+    assert_eq!(again((THEIRS, 5), false), NOTHING);
+}
+
 #[test]
 fn s35_wants_a_copy_from_the_start_where_no_session_ended() {
     let begin = |cut: bool| {
