@@ -527,7 +527,7 @@ impl Core {
         }
         let g = &ghost.clusters[usize::from(cluster)].partitions[ix.0 as usize];
         if g.mirrored {
-            s50_honest_lag::quiet(&mut cx, ghost, g);
+            s50_honest_lag::quiet(&mut cx, ghost, g, settled);
         }
     }
 

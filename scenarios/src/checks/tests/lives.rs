@@ -725,6 +725,34 @@ fn s50_sees_a_lag_that_is_told_too_low() {
     assert!(tell(3, true).contains(&"S50".to_owned()));
 }
 
+/// The source's topic is deleted and created again: its epochs begin anew, and what the mirror tells is an answer of the old one.
+#[test]
+fn s50_compares_no_two_topics_of_one_name() {
+    let mut lived = Lived::copying();
+    let told = MirrorSight { lag: Some(0), source_hw: Offset(5), state_epoch: 2, ..sight(M::Mirroring) };
+    lived.play.world.mirrors.insert((node(1, 1), P), told);
+    let state = lived.play.world.images[0].partition(P).expect("a partition").state.clone();
+    lived.play.record(0, &Record::RemoveTopic { topic: TopicIx(0) });
+    lived.play.record(0, &Record::Topic { topic: TopicIx(1), id: TopicId(6), name: "t".into() });
+    let partition = PartitionIx(1);
+    lived.play.record(0, &Record::Partition { partition, topic: TopicIx(1), number: 0, state });
+    for broker in 1..=3 {
+        lived.play.world.replicas.insert((node(0, broker), partition), FakeReplica::default());
+    }
+    lived.play.core.ghost.clusters[0].partition(partition).leader = BrokerId(1);
+    let quiet = |lived: &Lived, settled| {
+        let mut core = lived.play.core.clone();
+        let found: Vec<String> = core.at_quiet(&lived.play.world, settled).into_iter().map(|v| v.id).collect();
+        found
+    };
+    assert_eq!(quiet(&lived, false), NOTHING);
+    assert!(quiet(&lived, true).contains(&"S50".to_owned()));
+    assert!(lived.play.left().contains(&"L8".to_owned()));
+    lived.play.world.mirrors.insert((node(1, 1), P), MirrorSight { state_epoch: 3, ..sight(M::Failed) });
+    assert!(!quiet(&lived, true).contains(&"S50".to_owned()));
+    assert!(!lived.play.left().contains(&"L8".to_owned()));
+}
+
 #[test]
 fn l7_waits_for_markers_and_excuses_what_the_source_owes() {
     let mut lived = Lived::stopped();
