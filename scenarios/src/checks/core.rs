@@ -35,7 +35,7 @@ pub struct Liveness {
     pub violations: Vec<Violation>,
     /// Excuses, one line each.
     pub excuses: Vec<String>,
-    /// Nothing is left but mirrors that failed and will try again: when the last of them does.
+    /// Nothing is left but mirrors that failed and will try again, and records that will time out: when the last of them does.
     pub retry_at: Option<Nanos>,
 }
 
@@ -567,7 +567,7 @@ impl Core {
         l05_in_sync::left(&mut look);
         l06_watermark::left(&mut look);
         l07_stable::left(&mut look);
-        l01_decided::left(&mut look);
+        let decided_at = l01_decided::left(&mut look);
         l02_everywhere::left(&mut look);
         l08_mirrored::left(&mut look);
         l09_no_transient_state::left(&mut look);
@@ -579,7 +579,13 @@ impl Core {
         report.take(sight, &self.roster, &mut violations);
         let mut excuses = lines(&self.report);
         excuses.extend(lines(&report));
-        let retry_at = retry_at.filter(|_| violations.iter().all(|v| v.id == "L11"));
+        // Each of the two has a time of its own; whatever has none is not worth waiting for.
+        let waits = |id: &str, at: Option<Nanos>| {
+            let none = !violations.iter().any(|v: &Violation| v.id == id);
+            at.or_else(|| none.then_some(Nanos::ZERO))
+        };
+        let both = waits("L11", retry_at).zip(waits("L1", decided_at)).map(|(a, b)| a.max(b));
+        let retry_at = both.filter(|_| violations.iter().all(|v| matches!(&*v.id, "L11" | "L1")));
         Liveness { violations, excuses, retry_at }
     }
 }

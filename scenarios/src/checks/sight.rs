@@ -111,6 +111,8 @@ pub struct ProducerSight {
     pub open: u64,
     /// Nothing more will come.
     pub idle: bool,
+    /// When whatever is open has timed out, if that is still to come.
+    pub decided_by: Option<Nanos>,
 }
 
 /// A consumer's position in one partition.

@@ -178,7 +178,10 @@ impl Sight for WorldSight<'_> {
     fn producer(&self, number: u32) -> Option<ProducerSight> {
         let node = self.setup.producers.iter().find(|c| c.number == number)?.node;
         let producer = self.up(node)?.producer()?;
-        Some(ProducerSight { open: producer.open_records(), idle: producer.is_idle(self.clock(node)) })
+        let now = self.clock(node);
+        let left = producer.decided_by().map(|at| at.since(now.mono)).filter(|left| *left > Nanos::ZERO);
+        let decided_by = left.map(|left| self.now() + left);
+        Some(ProducerSight { open: producer.open_records(), idle: producer.is_idle(now), decided_by })
     }
     fn positions(&self, number: u32) -> Option<Vec<PositionSight>> {
         let node = self.setup.consumers.iter().find(|c| c.number == number)?.node;

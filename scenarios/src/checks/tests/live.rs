@@ -19,7 +19,7 @@ fn excuses(play: &mut Play) -> Vec<String> {
 #[test]
 fn a_settled_world_has_nothing_left() {
     let mut play = committed(2);
-    play.world.producer = Some(ProducerSight { open: 0, idle: true });
+    play.world.producer = Some(ProducerSight { open: 0, idle: true, decided_by: None });
     let position = PositionSight { partition: P, offset: Offset(8), given_up: false, read_committed: false };
     play.world.positions = Some(vec![position]);
     assert_eq!(play.left(), NOTHING);
@@ -28,8 +28,16 @@ fn a_settled_world_has_nothing_left() {
 #[test]
 fn l1_waits_for_every_verdict() {
     let mut play = committed(2);
-    play.world.producer = Some(ProducerSight { open: 2, idle: false });
+    let mut open = ProducerSight { open: 2, idle: false, decided_by: None };
+    play.world.producer = Some(open);
     assert_eq!(play.left(), ["L1"]);
+    assert_eq!(play.retry_at(), None);
+    // What nobody takes is decided when its time is over: worth waiting for, if that is all.
+    open.decided_by = Some(Nanos::from_secs(7));
+    play.world.producer = Some(open);
+    assert_eq!((play.left(), play.retry_at()), (vec!["L1".to_owned()], open.decided_by));
+    play.append(0, 1, Origin::Client, &batch(8, 1, 1));
+    assert_eq!((play.left(), play.retry_at()), (vec!["L6".to_owned(), "L1".to_owned()], None));
 }
 
 #[test]
