@@ -122,7 +122,7 @@ impl Plan {
         stage.timeline = timeline;
         override_registry(&mut stage, overrides, scenario.vocabulary());
         if overrides.ignore_expect {
-            stage.expect = Expect::default();
+            stage.expect = Expect::nothing();
             for step in &mut stage.timeline {
                 step.ignore_answers();
             }
