@@ -116,7 +116,11 @@ impl Core {
     pub fn stopped_inside_a_task(&mut self, node: NodeId) {
         if let Some(Place { cluster, part: Part::Broker(slot) }) = self.roster.place(node) {
             if let Some(c) = self.ghost.clusters.get_mut(usize::from(cluster)) {
-                c.broker(slot).cut_inside = true;
+                for g in &mut c.partitions {
+                    if let Some((_, m)) = g.member(slot) {
+                        m.set_cut_inside(true);
+                    }
+                }
             }
         }
     }
@@ -134,7 +138,6 @@ impl Core {
         }
         let Part::Broker(slot) = part else { return };
         c.broker(slot).stop = Some(stop);
-        c.broker(slot).cut_inside = false;
         c.broker(slot).applied = (0, 0);
         let lossy = matches!(stop, Stop::Lossy | Stop::Failed | Stop::Wiped);
         for (ix, g) in c.partitions.iter_mut().enumerate() {
@@ -307,8 +310,8 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
         Trace::LogRecovered { partition, start, end, clean } => {
             cx.at.partition = Some(partition);
             let promised = c.promised.remove(&(cx.slot, partition));
-            let (stop, inside) = (c.broker(cx.slot).stop, c.broker(cx.slot).cut_inside);
-            recovered(cx, c.partition(partition), (start, end), clean, (stop, inside), promised);
+            let stop = c.broker(cx.slot).stop;
+            recovered(cx, c.partition(partition), (start, end), clean, stop, promised);
         }
         Trace::BecameFollower { partition, .. } => {
             cx.at.partition = Some(partition);
@@ -402,14 +405,16 @@ fn recovered<S: Sight>(
     g: &mut PartitionGhost,
     (start, end): (Offset, Offset),
     clean: bool,
-    (stop, inside): (Option<Stop>, bool),
+    stop: Option<Stop>,
     promised: Option<Offset>,
 ) {
     let Some(own) = seated(cx, g) else { return };
+    let inside = g.members[own].cut_inside();
     let stop = if g.members[own].torn() && stop != Some(Stop::Failed) { Some(Stop::Lossy) } else { stop };
     s15_recovery::recovered(cx, g.members[own], (stop, inside), promised, end, clean);
     g.members[own].set_torn(false);
     g.members[own].set_cut(false);
+    g.members[own].set_cut_inside(false);
     let log = cx.replica(cx.slot).map(|r| r.log);
     if let Some(life) = g.more.as_mut().and_then(|m| m.life.as_mut()).filter(|life| life.position_by == cx.slot) {
         life.position_by = u16::MAX; // what it had not flushed may be gone
@@ -430,8 +435,8 @@ fn begun_anew<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost) {
     let g = c.partition(partition);
     if g.position(cx.slot).is_some_and(|own| g.members[own].torn()) {
         let promised = c.promised.remove(&(cx.slot, partition));
-        let (stop, inside) = (c.broker(cx.slot).stop, c.broker(cx.slot).cut_inside);
-        recovered(cx, c.partition(partition), (Offset::ZERO, Offset::ZERO), false, (stop, inside), promised);
+        let stop = c.broker(cx.slot).stop;
+        recovered(cx, c.partition(partition), (Offset::ZERO, Offset::ZERO), false, stop, promised);
     }
 }
 

@@ -386,6 +386,29 @@ fn s15_knows_what_each_kind_of_stop_may_take() {
     assert_eq!(play.at(node(0, 3), back), NOTHING);
 }
 
+/// A crash inside a task may leave more on the disk than was told, or less; that holds until the log is loaded, however many lives
+/// end before.
+#[test]
+fn s15_remembers_a_crash_inside_a_task_until_the_log_is_loaded() {
+    let back = |again: bool, loaded_between: bool| {
+        let mut play = committed(2);
+        play.core.on_stop(&play.world, node(0, 3), Stop::Killed, None);
+        play.core.stopped_inside_a_task(node(0, 3));
+        let recovered = |end| Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(end), clean: false };
+        if loaded_between {
+            assert_eq!(play.at(node(0, 3), recovered(8)), NOTHING);
+        }
+        if again {
+            play.core.on_stop(&play.world, node(0, 3), Stop::Killed, None);
+        }
+        play.store(0, 3, &batch(8, 1, 2));
+        play.at(node(0, 3), recovered(10))
+    };
+    assert_eq!(back(false, false), NOTHING);
+    assert_eq!(back(true, false), NOTHING);
+    assert_eq!(back(true, true), ["S15"]);
+}
+
 #[test]
 fn s16_sees_swallowed_writes_and_repeated_sequences() {
     let mut play = committed(2);
