@@ -8,6 +8,9 @@ use crate::show::{count, number, plural, seconds};
 /// Orders that the printed form tells.
 pub(crate) const TOLD_MAX: usize = 8;
 
+/// An order that waited for so long, in nanoseconds, is told both times of.
+const WAIT_TOLD_MIN: u64 = 100_000_000;
+
 /// What an order cost, as heads and texts; the first head names the order's kind.
 pub(crate) fn lines(failover: &Failover) -> Vec<(&'static str, String)> {
     match failover.kind {
@@ -42,7 +45,9 @@ fn start(f: &Failover) -> Vec<(&'static str, String)> {
 fn came(f: &Failover, state: &str) -> String {
     let (mirror, topic, at) = (&f.mirror, &f.topic, seconds(f.ordered_ns));
     let (done, all) = (count(f.done), count(f.partitions));
-    format!("{mirror}/{topic}, ordered at {at} s: {done} of {all} partition{} {state}", plural(f.partitions))
+    let waited = f.sent_ns.saturating_sub(f.ordered_ns) >= WAIT_TOLD_MIN;
+    let sent = if waited { format!(", sent at {} s behind earlier orders", seconds(f.sent_ns)) } else { String::new() };
+    format!("{mirror}/{topic}, ordered at {at} s{sent}: {done} of {all} partition{} {state}", plural(f.partitions))
 }
 
 fn control_records(n: u64) -> String {

@@ -60,6 +60,8 @@ fn a_return_tells_what_was_dropped() {
     insta::assert_snapshot!(told(&failover));
     let nothing = Failover { dropped_offsets: 0, dropped_records: Some(0), ..failover.clone() };
     assert!(told(&nothing).ends_with("dropped   nothing\n"));
+    let late = Failover { sent_ns: 83_500_000_000, ..failover.clone() };
+    assert!(told(&late).contains("ordered at 23.500 s, sent at 83.500 s behind earlier orders: "));
     let unknown = Failover { dropped_records: None, ..failover };
     assert!(told(&unknown).contains("at most 43 records, 38 of them acknowledged"));
 }

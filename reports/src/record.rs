@@ -197,6 +197,9 @@ pub struct Failover {
     pub topic: String,
     /// When an operator first ordered it, simulated nanoseconds.
     pub ordered_ns: u64,
+    /// When that was sent: later if it had to wait for earlier orders of the same operator. Everything counts from here.
+    #[serde(default)]
+    pub sent_ns: u64,
     /// Partitions of the topic.
     pub partitions: u64,
     /// Those that came to STOPPED (to MIRRORING, for a start).

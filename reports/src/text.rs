@@ -6,7 +6,7 @@
 
 use crate::failovers;
 use crate::figures;
-use crate::record::{Record, Row, StoryLine, Verdict, Violation};
+use crate::record::{OrderTold, Record, Row, StoryLine, Verdict, Violation};
 use crate::rows::{self, figure};
 use crate::show::{self, count, number, plural, seconds, wrap};
 use std::fmt::Write as _;
@@ -14,6 +14,9 @@ use std::path::Path;
 
 /// Story lines printed at most.
 pub const STORY_MAX: usize = 50;
+
+/// Answers to orders printed at most.
+const ORDERS_MAX: usize = 50;
 
 /// Rows of a matrix that are told in full, because they did not pass.
 const FAILED_ROWS_MAX: usize = 10;
@@ -24,7 +27,7 @@ pub fn summary(record: &Record, folder: Option<&Path>) -> String {
     let mut out = String::new();
     wrap(&mut out, "", &record.resolved);
     if record.rows.is_empty() {
-        story(&mut out, record);
+        story(&mut out, record, folder);
         orders(&mut out, record);
         counts(&mut out, record);
     } else {
@@ -44,19 +47,28 @@ pub fn story_line(line: &StoryLine) -> String {
     out
 }
 
-fn story(out: &mut String, record: &Record) {
+fn story(out: &mut String, record: &Record, folder: Option<&Path>) {
     for line in record.story.iter().take(STORY_MAX) {
         out.push_str(&story_line(line));
     }
     let left = record.story.len().saturating_sub(STORY_MAX) as u64 + record.story_omitted;
     if left > 0 {
-        let _ = writeln!(out, "… and {} more", count(left));
+        // A run that broke leaves its trace by itself.
+        let traced = matches!(record.verdict, Verdict::Violation | Verdict::Stall);
+        let place = match folder {
+            None => "",
+            Some(_) if traced => " (all of them are in trace.ndjson)",
+            Some(_) => " (--trace writes all of them)",
+        };
+        let _ = writeln!(out, "… and {} more{place}", count(left));
     }
 }
 
 /// Orders that were refused or not answered, and whatever the operators' tool printed.
 fn orders(out: &mut String, record: &Record) {
-    for told in &record.orders {
+    let told = |told: &&OrderTold| told.exit.is_some() || told.answer != "NONE";
+    let all = record.orders.iter().filter(told).count();
+    for told in record.orders.iter().filter(told).take(ORDERS_MAX) {
         if let (Some(args), Some(exit)) = (&told.args, told.exit) {
             wrap(out, &format!("{:>11} s $ ", seconds(told.from_ns)), &format!("kafka-cluster-mirrors {args}"));
             // As it is: a broken table is none.
@@ -71,6 +83,9 @@ fn orders(out: &mut String, record: &Record) {
             let text = format!("step {} ({}) was answered {}{refused}", told.step, told.order, told.answer);
             wrap(out, &format!("{:>11} s ? ", seconds(told.from_ns)), &text);
         }
+    }
+    if all > ORDERS_MAX {
+        let _ = writeln!(out, "… and {} more orders (summary.json: orders)", count((all - ORDERS_MAX) as u64));
     }
 }
 
@@ -107,7 +122,7 @@ fn failovers(out: &mut String, record: &Record) {
     }
     if record.failovers.len() > failovers::TOLD_MAX {
         let more = record.failovers.len() - failovers::TOLD_MAX;
-        field(out, "", &format!("… and {more} more stops and starts (summary.json)"));
+        field(out, "", &format!("… and {more} more stops and starts (summary.json: failovers)"));
     }
 }
 
@@ -198,7 +213,7 @@ fn matrix(out: &mut String, record: &Record) {
     let failed: Vec<&Row> = record.rows.iter().filter(|r| r.record.verdict != Verdict::Pass).collect();
     failed.iter().take(FAILED_ROWS_MAX).for_each(|row| broken_row(out, row, &table.keys));
     if failed.len() > FAILED_ROWS_MAX {
-        let _ = writeln!(out, "… and {} more rows did not pass\n", failed.len() - FAILED_ROWS_MAX);
+        let _ = writeln!(out, "… and {} more rows did not pass (summary.json: rows)\n", failed.len() - FAILED_ROWS_MAX);
     }
 }
 

@@ -181,7 +181,7 @@ impl Experiment {
     /// The command line that runs the same.
     #[must_use]
     pub fn repro(&self, seed: u64) -> String {
-        cli::repro(&self.scenario.file, seed, &self.overrides)
+        crate::again::run(&self.scenario.file, seed, &self.overrides)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The command line: what was typed, and what it means (design section 3).
 
+use crate::again;
 use crate::checks::CHECKS;
 use crate::folder;
 use crate::format::{Diagnostics, Fault, Problem, Profile, Scenario};
@@ -13,7 +14,7 @@ use mirrorlab_reports::record::{Record, Row, Verdict};
 use mirrorlab_reports::{html, load, text};
 use mirrorlab_sim::pump::on_fresh_runtime;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -42,7 +43,8 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Run a scenario and print what happened and whether everything held.
+    /// Run scenarios, one after the other, and print what happened and whether everything held. The exit code is that of the
+    /// worst verdict.
     Run(RunArgs),
     /// Run a plan.toml, or the one in a run folder, again.
     Replay {
@@ -100,8 +102,9 @@ enum Command {
 
 #[derive(Args, Debug)]
 struct RunArgs {
-    /// The scenario file.
-    scenario: PathBuf,
+    /// The scenario file, or several.
+    #[arg(required = true, value_name = "SCENARIO")]
+    scenarios: Vec<PathBuf>,
     /// The seed. Default: the file's, else 0.
     #[arg(long, allow_negative_numbers = true)] // so that the refusal names the option
     seed: Option<u64>,
@@ -142,6 +145,8 @@ pub fn main() -> ExitCode {
             .without_time()
             .with_target(false)
             .with_max_level(level)
+            // A file or a pipe gets plain text.
+            .with_ansi(std::io::stderr().is_terminal())
             .with_writer(std::io::stderr)
             .init();
     }
@@ -184,7 +189,11 @@ fn overrides(args: &RunArgs) -> Result<Overrides, Diagnostics> {
             Some((_, profile)) => Some(*profile),
             None => {
                 let message = format!("--profile: there is no profile `{}`", crate::units::clip(name, 60));
-                let help = "corrected, prototype or prototype-july";
+                let all = "corrected, prototype or prototype-july";
+                let help = match crate::nearest::nearest(name, Profile::NAMED.iter().map(|(n, _)| *n)) {
+                    Some(near) => format!("did you mean `{near}`? There are {all}"),
+                    None => format!("there are {all}"),
+                };
                 return Err(Diagnostics::one(
                     "command line",
                     Problem::new(Fault::Command, "unknown-name", message).help(help),
@@ -204,12 +213,39 @@ fn overrides(args: &RunArgs) -> Result<Overrides, Diagnostics> {
 
 fn run(args: &RunArgs) -> Result<u8, Diagnostics> {
     let overrides = overrides(args)?;
-    let scenario = Scenario::load(&args.scenario)?;
-    let plans = Plan::resolve_all(&scenario, args.seed, &overrides)?;
-    let path = args.scenario.display().to_string();
-    let repro = repro(&path, plans.first().map_or(0, |(_, plan)| plan.seed), &overrides);
-    execute(path, plans, args.out.as_deref(), args.json, args.trace, &repro)
+    let many = args.scenarios.len() > 1;
+    for (option, given) in [("--out", args.out.is_some()), ("--json", args.json)] {
+        if many && given {
+            let message = format!("{option} is for one scenario file, and {} are named", args.scenarios.len());
+            let problem = Problem::new(Fault::Command, "conflict", message).help("run them one by one");
+            return Err(Diagnostics::one("command line", problem));
+        }
+    }
+    // What is wrong with a later file is told before an earlier one runs.
+    let mut resolved = Vec::new();
+    for file in &args.scenarios {
+        let scenario = Scenario::load(file)?;
+        resolved.push((file.display().to_string(), Plan::resolve_all(&scenario, args.seed, &overrides)?));
+    }
+    let mut codes = Vec::new();
+    for (nth, (path, plans)) in resolved.into_iter().enumerate() {
+        if many {
+            tell!("{}scenario    {path}", if nth > 0 { "\n" } else { "" });
+        }
+        let repro = again::run(&path, plans.first().map_or(0, |(_, plan)| plan.seed), &overrides);
+        codes.push(execute(path, plans, args.out.as_deref(), args.json, args.trace, &repro)?);
+    }
+    Ok(worst(&codes))
 }
+
+/// The exit code of several runs: the first of these that one of them ended with.
+fn worst(codes: &[u8]) -> u8 {
+    WORST_FIRST.iter().map(|verdict| verdict.exit_code()).find(|code| codes.contains(code)).unwrap_or(0)
+}
+
+/// Verdicts, the worst first.
+const WORST_FIRST: [Verdict; 6] =
+    [Verdict::Diverged, Verdict::Violation, Verdict::Stall, Verdict::Unmet, Verdict::Vacuous, Verdict::Unknown];
 
 fn replay(path: &Path, json: bool, out: Option<&Path>) -> Result<u8, Diagnostics> {
     let file = if path.is_dir() { path.join("plan.toml") } else { path.to_path_buf() };
@@ -223,7 +259,7 @@ fn replay(path: &Path, json: bool, out: Option<&Path>) -> Result<u8, Diagnostics
             ));
         }
     }
-    let repro = format!("mirrorlab replay {}", file.display());
+    let repro = again::replay(&file);
     let own = path.is_dir().then_some(path);
     execute(file.display().to_string(), vec![(String::new(), plan)], out.or(own), json, false, &repro)
 }
@@ -243,6 +279,8 @@ fn execute(
     for (label, plan) in plans {
         folder = folder::folder_of(out, &plan.plan.scenario, plan.seed);
         let own = if many { folder.join(slug(&label)) } else { folder.clone() };
+        // A folder that cannot be written is found out before anything runs.
+        folder::write_plan(&own, &plan)?;
         let file = own.join("trace.ndjson");
         // What an earlier run left there is of another history.
         let _ = std::fs::remove_file(&file);
@@ -252,7 +290,7 @@ fn execute(
             // A failing seed leaves its trace: it is run again for that.
             traced(&path, &plan, Some(file))?;
         }
-        folder::write(&own, &plan, &record)?;
+        folder::write_record(&own, &record)?;
         rows.push((label, record));
     }
     let record = if many { matrix(rows, repro) } else { rows.remove(0).1 };
@@ -320,9 +358,7 @@ fn now() -> Instant {
 
 /// One record over the rows of a matrix: the worst verdict counts.
 pub(crate) fn matrix(rows: Vec<(String, Record)>, repro: &str) -> Record {
-    let order =
-        [Verdict::Diverged, Verdict::Violation, Verdict::Stall, Verdict::Unmet, Verdict::Vacuous, Verdict::Unknown];
-    let worst = order.into_iter().find(|v| rows.iter().any(|(_, r)| r.verdict == *v)).unwrap_or(Verdict::Pass);
+    let worst = WORST_FIRST.into_iter().find(|v| rows.iter().any(|(_, r)| r.verdict == *v)).unwrap_or(Verdict::Pass);
     let mut whole = rows[0].1.clone();
     whole.verdict = worst;
     whole.reason = match rows.iter().find(|(_, r)| r.verdict == worst) {
@@ -350,26 +386,6 @@ fn keys_of(label: &str) -> BTreeMap<String, String> {
 fn slug(label: &str) -> String {
     let kept = label.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '_' });
     kept.take(120).collect()
-}
-
-/// The command line that runs a scenario so.
-pub(crate) fn repro(scenario: &str, seed: u64, overrides: &Overrides) -> String {
-    let mut text = format!("mirrorlab run {scenario} --seed {seed}");
-    if let Some(profile) = &overrides.profile {
-        text.push_str(&format!(" --profile {}", profile.name()));
-    }
-    for (option, names) in [
-        ("--guard-off", &overrides.guards_off),
-        ("--guard-on", &overrides.guards_on),
-        ("--quirk", &overrides.quirks),
-        ("--quirk-off", &overrides.quirks_off),
-    ] {
-        names.iter().for_each(|name| text.push_str(&format!(" {option} {name}")));
-    }
-    if overrides.ignore_expect {
-        text.push_str(" --ignore-expect");
-    }
-    text
 }
 
 fn twice(path: &Path, seed: Option<u64>) -> Result<u8, Diagnostics> {

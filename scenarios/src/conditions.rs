@@ -94,7 +94,10 @@ impl<'a> Eye<'a> {
         match term {
             Term::Mirror(at) => self.each_mirrored(at, |part| Some(Seen::State(part.state.name()))),
             Term::Attempts(at) => self.each_mirrored(at, |part| Some(Seen::Number(i64::from(part.attempt)))),
-            Term::Lag(at) => self.each_mirror_partition(at, |c, p| self.lag(c, p).map(Seen::Number)),
+            Term::Lag(at) => self.each(at, |c, image, p| {
+                self.part_of(at, c, image, p)?;
+                self.lag(c, p).map(Seen::Number)
+            }),
             Term::Desired(at) => vec![self.desired(at).map(|d| Seen::State(desired_name(d)))],
             Term::Leader(at) => self.each(at, |c, image, p| {
                 let leader = image.partition(p)?.state.leader;
@@ -282,10 +285,6 @@ impl<'a> Eye<'a> {
         }
     }
 
-    fn each_mirror_partition(&self, at: &Where, look: impl Fn(u8, PartitionIx) -> Option<Seen>) -> Vec<Option<Seen>> {
-        self.each(at, |c, _, p| look(c, p))
-    }
-
     /// 0 while the cluster does not know the topic.
     fn partition_count(&self, at: &Where) -> Option<i64> {
         let image = self.setup.image(self.world, self.cluster_of(&at.of)?)?;
@@ -310,7 +309,13 @@ impl<'a> Eye<'a> {
     }
 
     fn each_mirrored(&self, at: &Where, look: impl Fn(&Part) -> Option<Seen>) -> Vec<Option<Seen>> {
-        self.each(at, |c, _, p| self.part(c, p).and_then(&look))
+        self.each(at, |c, image, p| self.part_of(at, c, image, p).and_then(&look))
+    }
+
+    /// A partition at its leader, while it belongs to the mirror that a place names: one topic may go from mirror to mirror.
+    fn part_of(&self, at: &Where, cluster: u8, image: &MetadataImage, partition: PartitionIx) -> Option<&'a Part> {
+        let mirror = |part: &&Part| image.mirror(part.mirror).is_some_and(|mirror| *mirror.name == *at.of);
+        self.part(cluster, partition).filter(mirror)
     }
 
     /// A replica of the broker that leads a partition by the committed metadata, if it is up and knows that it leads.
@@ -341,7 +346,8 @@ impl<'a> Eye<'a> {
 
     fn desired(&self, at: &Where) -> Option<DesiredState> {
         let image = self.setup.image(self.world, self.cluster_of(&at.of)?)?;
-        image.mirror_of(image.topic_by_name(&at.topic)?).map(|(_, desired)| desired)
+        let (mirror, desired) = image.mirror_of(image.topic_by_name(&at.topic)?)?;
+        image.mirror(mirror).filter(|mirror| *mirror.name == *at.of).map(|_| desired)
     }
 
     fn acked(&self, name: &str) -> Option<u64> {

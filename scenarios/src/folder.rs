@@ -53,14 +53,17 @@ pub fn folder_of(out: Option<&Path>, scenario: &str, seed: u64) -> PathBuf {
     words.into_iter().fold(PathBuf::from(RUNS), |folder, word| folder.join(word)).join(seed.to_string())
 }
 
-/// Writes plan and summary of a run, and its page.
+/// Writes the plan of a run that is about to begin. What an earlier run left there is of another plan, and goes.
 ///
 /// # Errors
 /// What the file system refuses, with the path.
-pub fn write(folder: &Path, plan: &Plan, record: &Record) -> Result<(), Diagnostics> {
+pub fn write_plan(folder: &Path, plan: &Plan) -> Result<(), Diagnostics> {
     make(folder)?;
     put(&folder.join("plan.toml"), &plan.to_toml()?)?;
-    write_record(folder, record)
+    for left in ["summary.json", "report.html"] {
+        let _ = fs::remove_file(folder.join(left));
+    }
+    Ok(())
 }
 
 /// Writes the summary of a run or of a matrix, and its page.

@@ -49,7 +49,7 @@ impl Given {
                 out.push(Expectation { what: what(of), met: expected == got, expected, got });
             };
             if let Some(expected) = step.expect_error.as_ref().filter(|expected| *expected != ANY_ANSWER) {
-                let got = entry.orders.last().and_then(|id| lab.outcome(*id)).map_or("no answer".into(), answer);
+                let got = answered(entry, lab);
                 expect("answer", expected.clone(), got);
             }
             let Action::Cli { expect_exit, expect_output, expect_stderr, .. } = &step.action else { continue };
@@ -64,6 +64,16 @@ impl Given {
                 expect("standard error", text.trim_end().to_owned(), printed.err.trim_end().to_owned());
             }
         }
+    }
+}
+
+/// The answer to a step's last order, or why there is none.
+fn answered(entry: &Entry, lab: &Lab) -> String {
+    let Some(id) = entry.orders.last() else { return "no answer".to_owned() };
+    match lab.outcome(*id) {
+        Some(outcome) => answer(outcome),
+        None if lab.waits(*id) => "not sent: it waits behind an earlier order".to_owned(),
+        None => "no answer".to_owned(),
     }
 }
 
@@ -111,11 +121,7 @@ fn told(entry: &Entry, stage: &Stage, lab: &Lab) -> Option<OrderTold> {
         from_ns: entry.at.0,
         to_ns: outcome.map(|o| o.ended.0),
         attempts: outcome.map_or(0, |o| o.attempts),
-        answer: match (&entry.call, outcome) {
-            (Some(Err(_)), _) => "not sent".to_owned(),
-            (_, Some(outcome)) => answer(outcome),
-            (_, None) => "no answer".to_owned(),
-        },
+        answer: if matches!(entry.call, Some(Err(_))) { "not sent".to_owned() } else { answered(entry, lab) },
         refusals: refusals.unwrap_or_default(),
         args: if let Action::Cli { args, .. } = &step.action { Some(args.clone()) } else { None },
         exit: printed.as_ref().map(|p| p.exit),

@@ -140,7 +140,7 @@ impl Lab {
     /// does; returns its id.
     pub fn give(&mut self, cluster: u8, command: Command, insist: bool) -> u32 {
         self.orders += 1;
-        self.setup.wishes.extend(Wish::of(cluster, self.world.now(), &command));
+        self.setup.wishes.extend(Wish::of(cluster, self.orders, self.world.now(), &command));
         let order = Order { id: self.orders, command, timeout: ORDER_TIMEOUT, insist };
         self.world.call(self.setup.admins[usize::from(cluster)], |process, _, cx| {
             if let Process::Admin(admin) = process {
@@ -251,6 +251,12 @@ impl Lab {
         self.setup.admins.iter().find_map(|node| self.world.node(*node).admin()?.outcome(order))
     }
 
+    /// Whether an order waits behind others of its operator.
+    #[must_use]
+    pub fn waits(&self, order: u32) -> bool {
+        self.setup.admins.iter().any(|node| self.world.node(*node).admin().is_some_and(|admin| admin.waits(order)))
+    }
+
     fn start_topics(&mut self, setup: &MirrorSetup, source: Vec<NodeId>, topics: Vec<Arc<str>>, insist: bool) -> u32 {
         let mirror = setup.name.clone();
         let command = Command::StartMirrorTopics { mirror, source, topics, include: Vec::new(), exclude: Vec::new() };
@@ -355,32 +361,6 @@ impl Lab {
     }
 }
 
-/// Records that all producers of a run may offer, and their bytes: more is a slip of the pen, and no machine holds it.
-const RECORDS_MAX: u128 = 1_000_000_000;
-const BYTES_MAX: u128 = 1_000_000_000_000;
-
-/// Partitions that one request creates at most: a controller takes at most so many records at once (decision 16).
-const CREATED_AT_ONCE: u32 = 10_000;
-
-/// Refuses what is well written and beyond every run: steps that are not carried out, topics that no controller creates at
-/// once, loads that no machine holds.
-///
-/// # Errors
-/// Which, and why.
-pub fn check_reach(stage: &Stage) -> Result<(), BadConfig> {
-    if let Some(step) = stage.timeline.iter().find(|step| !step.action.is_carried_out()) {
-        let why = "records of a size of their own, or more than 10,000,000 of them at once";
-        let name = step.action.name();
-        return Err(BadConfig(format!("this version does not carry out the step `{name}`: {why}")));
-    }
-    if let Some((name, topic)) = stage.topics.iter().find(|(_, topic)| topic.partitions > CREATED_AT_ONCE) {
-        let why =
-            format!("a controller creates at most {CREATED_AT_ONCE} partitions at once; use `count` for more topics");
-        return Err(BadConfig(format!("topics.{name}.partitions is {}: {why}", topic.partitions)));
-    }
-    check_load(stage)
-}
-
 /// The topics that a cluster has by the plan, with their sizes: its own, and what its mirrors bring.
 fn topics_at(stage: &Stage, cluster: &str, seen: &mut BTreeSet<String>) -> Vec<(String, u32)> {
     if !seen.insert(cluster.to_owned()) {
@@ -399,33 +379,6 @@ fn topics_at(stage: &Stage, cluster: &str, seen: &mut BTreeSet<String>) -> Vec<(
         }
     }
     topics
-}
-
-/// Refuses a load that no run gets through.
-///
-/// # Errors
-/// Which producer, and what it offers.
-fn check_load(stage: &Stage) -> Result<(), BadConfig> {
-    let (mut records, mut bytes) = (0_u128, 0_u128);
-    for (name, plan) in &stage.producers {
-        let end = plan.stop.unwrap_or(stage.phases.safety).nanos().0;
-        let lasts = u128::from(end.saturating_sub(plan.start.nanos().0));
-        let partitions = topics_of(stage, &plan.topics, &plan.on).len() as u128
-            * stage.topics.values().map(|t| u128::from(t.partitions)).max().unwrap_or(1);
-        let each = match (plan.rate, plan.every) {
-            (Some(rate), _) => u128::from(rate.count) * lasts / u128::from(rate.per.nanos().0.max(1)),
-            (None, Some(every)) => partitions * lasts / u128::from(every.nanos().0.max(1)),
-            (None, None) => 0,
-        };
-        let each = plan.records.map_or(each, |most| each.min(u128::from(most)));
-        records += each * u128::from(plan.count);
-        bytes += each * u128::from(plan.count) * u128::from(plan.record.0);
-        if records > RECORDS_MAX || bytes > BYTES_MAX {
-            let limits = format!("a run offers at most {RECORDS_MAX} records and {BYTES_MAX} bytes");
-            return Err(BadConfig(format!("producers.{name}: with it {records} records of {bytes} bytes: {limits}")));
-        }
-    }
-    Ok(())
 }
 
 fn numbered(name: &str, n: u32, count: u32) -> String {

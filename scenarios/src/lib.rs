@@ -3,9 +3,10 @@
 //! Read in this order: [`mod@format`] (what a file may say), [`plan`] (every choice made), [`lab`] (a world made of it), [`setup`]
 //! (who is who), [`faults`] (what steps do), [`conditions`] (how a world is looked at), [`checks`] (what must hold), [`run`]
 //! (phases and verdict), [`marks`], [`meter`], [`failovers`], [`story`] (what is told of it), [`folder`] (what it leaves on disk), [`same`]
-//! (one seed, one history), [`cli`] (the command line), [`guard_page`] (guards and their proofs), [`api`] (scenarios in Rust), [`face`] and [`hands`] (what a test in
+//! (one seed, one history), [`cli`] (the command line), `again` (the one that does a run again), [`guard_page`] (guards and their proofs), [`api`] (scenarios in Rust), [`face`] and [`hands`] (what a test in
 //! Rust may do to a world).
 
+mod again;
 pub mod api;
 pub mod checks;
 pub mod cli;

@@ -56,6 +56,13 @@ impl Overrides {
         for (option, what, names, valid, all) in options {
             for name in names.iter().filter(|name| !(valid.contains(&&***name) || all && *name == "all")) {
                 let help = match nearest(name, valid.iter().copied()) {
+                    _ if mirrorlab_model::guards::by_name(name).is_some() => {
+                        if what == "guard" {
+                            "it is a quirk: switch it with --quirk or --quirk-off".to_owned()
+                        } else {
+                            "it is a guard: switch it with --guard-off or --guard-on".to_owned()
+                        }
+                    }
                     Some(nearest) => format!("did you mean `{nearest}`?"),
                     None => "`mirrorlab guards` lists guards and quirks".to_owned(),
                 };
@@ -122,7 +129,7 @@ impl Plan {
         stage.timeline = timeline;
         override_registry(&mut stage, overrides, scenario.vocabulary());
         if overrides.ignore_expect {
-            stage.expect = Expect::default();
+            stage.expect = Expect::nothing();
             for step in &mut stage.timeline {
                 step.ignore_answers();
             }

@@ -1,6 +1,7 @@
 //! Who is who in a world: clusters, mirrors and clients by name and node. Made once from the plan; checks, reports and the
 //! runner look names up here.
 
+use mirrorlab_model::client::admin::Admin;
 use mirrorlab_model::client::commands::Command;
 use mirrorlab_model::client::mirror_orders::{MirrorOrder, Which};
 use mirrorlab_model::ids::{BrokerId, Nanos, NodeId};
@@ -71,7 +72,9 @@ pub struct Setup {
 pub struct Wish {
     /// Index of the mirror's cluster.
     pub cluster: u8,
-    /// When it was said.
+    /// The order that says so.
+    pub order: u32,
+    /// When it was said: given to the operator's client, which carries out one order after the other.
     pub at: Nanos,
     /// The mirror.
     pub mirror: Arc<str>,
@@ -86,7 +89,7 @@ pub struct Wish {
 impl Wish {
     /// What a command says of what is wanted.
     #[must_use]
-    pub fn of(cluster: u8, at: Nanos, command: &Command) -> Option<Self> {
+    pub fn of(cluster: u8, order: u32, at: Nanos, command: &Command) -> Option<Self> {
         let named = |words: &[&[Arc<str>]]| {
             let all: Vec<&str> = words.iter().flat_map(|list| list.iter().map(|word| &**word)).collect();
             (!all.is_empty()).then(|| Patterns::of(&all))
@@ -109,7 +112,7 @@ impl Wish {
             _ => return None,
         };
         let recovers = matches!(command, Command::Mirror(MirrorOrder::Recover { .. }));
-        Some(Self { cluster, at, mirror: mirror.clone(), topics, desired, recovers })
+        Some(Self { cluster, order, at, mirror: mirror.clone(), topics, desired, recovers })
     }
 
     /// Whether it is about that topic of that mirror.
@@ -127,10 +130,25 @@ impl Setup {
     pub fn cluster(&self, name: &str) -> Option<u8> {
         self.clusters.iter().position(|c| &*c.name == name).map(|at| at as u8)
     }
-    /// What an operator wanted last of a topic of a mirror.
+    /// What an operator wanted last of a topic of a mirror, as far as that was sent: an order behind one that is repeated again and
+    /// again is nothing that a cluster could know of. And whether there is such an order.
     #[must_use]
-    pub fn wanted(&self, cluster: u8, mirror: &str, topic: &str) -> Option<DesiredState> {
-        self.about(cluster, mirror, topic).rfind(|w| !w.recovers).map(|w| w.desired)
+    pub fn wanted(&self, world: &World, cluster: u8, mirror: &str, topic: &str) -> (Option<DesiredState>, bool) {
+        let waits = |w: &&Wish| self.operator(world, w.cluster).is_some_and(|operator| operator.waits(w.order));
+        let mut said = self.about(cluster, mirror, topic).rev().filter(|w| !w.recovers).peekable();
+        let is_behind = said.peek().is_some_and(waits);
+        (said.find(|w| !waits(w)).map(|w| w.desired), is_behind)
+    }
+    /// When a wish was sent first, as the world counts; `None` while it waits behind others.
+    #[must_use]
+    pub fn sent(&self, world: &World, wish: &Wish) -> Option<Nanos> {
+        let node = *self.admins.get(usize::from(wish.cluster))?;
+        let begun = self.operator(world, wish.cluster)?.begun(wish.order)?;
+        let age = world.node(node).clock.now(world.now()).mono.since(begun);
+        Some(Nanos(world.now().since(age).0))
+    }
+    fn operator<'w>(&self, world: &'w World, cluster: u8) -> Option<&'w Admin> {
+        world.node(*self.admins.get(usize::from(cluster))?).admin()
     }
     /// How often an operator said that what failed of a topic is to go on.
     #[must_use]

@@ -118,7 +118,12 @@ fn options_that_are_wrong() {
     };
     let near = told(&["run", "replication/short.toml", "--guard-off", "FetchOffsetMatch"]);
     assert!(near.contains("did you mean `FetchOffsetMatches`?"), "{near}");
-    assert!(told(&["run", "replication/short.toml", "--profile", "prototyp"]).contains("corrected, prototype"));
+    let near = told(&["run", "replication/short.toml", "--profile", "prototyp"]);
+    assert!(near.contains("did you mean `prototype`? There are corrected, prototype"), "{near}");
+    let near = told(&["run", "replication/short.toml", "--quirk", "StopRecomputesPositon"]);
+    assert!(near.contains("did you mean `StopRecomputesPosition`?"), "{near}");
+    let other = told(&["run", "replication/short.toml", "--guard-off", "StopRecomputesPosition"]);
+    assert!(other.contains("it is a quirk: switch it with --quirk or --quirk-off"), "{other}");
     assert!(told(&["run", "replication/short.toml", "--seed", "-1"]).contains("--seed"));
     assert!(told(&["guards", "FetchOfsetMatches"]).contains("did you mean `FetchOffsetMatches`?"));
     assert!(told(&["checks", "S99"]).contains("there is no invariant `S99`"));
@@ -187,7 +192,83 @@ fn a_step_that_no_run_carries_out_is_refused() {
     let producer = "[producers.shop]\non = \"east\"\ntopic = \"orders\"\nrate = \"1/s\"\n";
     let step = "[[timeline]]\nat = \"1 s\"\ndo = \"produce\"\nproducer = \"shop\"\nrecords = 1\nrecord = \"1 KiB\"\n";
     let told = refused(format!("{TWO}{producer}{step}").as_bytes());
-    assert!(told.contains("does not carry out the step `produce`"), "{told}");
+    assert!(told.starts_with("bad.toml:20:1: this version does not carry out the step `produce`"), "{told}");
+}
+
+/// What only the model refuses is told with its place as well, by `check` as by `run`.
+#[test]
+fn what_the_model_refuses_is_told_with_its_place() {
+    says(
+        b"title = \"t\"\n[clusters.east]\nconfig = { \"broker.heartbeat.interval.ms\" = 0 }\n",
+        &["bad.toml:3:45:", "`broker.heartbeat.interval.ms`", "at least 1"],
+    );
+    let mirror = |keys: &str| format!("[mirrors.m]\non = \"west\"\nsource = \"east\"\n{keys}\n");
+    two(&mirror("topics = [\"or(ders\"]"), &["bad.toml:14:11: `or(ders` in `topics` is not a regular expression"]);
+    two(&mirror("topics = [\"orders\"]\nexclude = [\"a\", \"[z-a]\"]"), &["bad.toml:15:17: `[z-a]` in `exclude`"]);
+    two(&mirror("topics = [\"orders\"]\nconfig = { \"groups.include\" = [\"((\"] }"), &["bad.toml:15:31:"]);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("bad.toml"), format!("{TWO}{}", mirror("topics = [\"(\"]"))).unwrap();
+    let out = mirrorlab(folder.path(), &["check", "bad.toml"]);
+    assert_eq!((out.status.code(), text(&out.stderr).contains("bad.toml:14:11:")), (Some(2), true));
+}
+
+/// Several files: all are read before the first runs, and the worst verdict counts.
+#[test]
+fn several_files_run_one_after_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let alone = "title = \"t\"\n[clusters.east]\nbrokers = 1\n[topics.t]\non = \"east\"\n[phases]\nsafety = \"1 s\"\n";
+    let write = |name: &str, tail: &str| std::fs::write(folder.path().join(name), format!("{alone}{tail}")).unwrap();
+    write("good one.toml", "");
+    write("vacuous.toml", "[expect]\nmust_reach = [\"elected\"]\n");
+    write("unmet.toml", "[expect]\nrecords = { \"east/t\" = 5 }\n");
+    write("bad.toml", "brokres = 1\n");
+    let run = |names: &[&str]| mirrorlab(folder.path(), &[&["run"], names].concat());
+    let out = run(&["good one.toml", "unmet.toml", "vacuous.toml"]);
+    let told = text(&out.stdout);
+    assert_eq!(out.status.code(), Some(7), "{told}");
+    assert!(told.starts_with("scenario    good one.toml\n") && told.contains("\nscenario    vacuous.toml\n"), "{told}");
+    assert!(told.contains("\nagain       mirrorlab run 'good one.toml' --seed 0\n"), "{told}");
+    assert!(told.contains("`elected` was never reached: the run proved nothing about it"), "{told}");
+    let out = run(&["good one.toml", "bad.toml"]);
+    assert_eq!((out.status.code(), out.stdout.len()), (Some(2), 0));
+    let out = run(&["good one.toml", "unmet.toml", "--out", "here"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("--out is for one scenario file, and 2 are named"));
+    // A bare run lets steps miss, and expects nothing.
+    write("missed.toml", "[[timeline]]\nwhen = \"isr(east/t) == 9\"\ndo = \"resume\"\nnode = \"east/broker-1\"\n");
+    assert_eq!(run(&["missed.toml"]).status.code(), Some(7));
+    assert_eq!(run(&["missed.toml", "--ignore-expect"]).status.code(), Some(0));
+    assert_eq!(mirrorlab(folder.path(), &["replay", "runs/latest"]).status.code(), Some(0));
+}
+
+/// A folder that cannot be written is found out before the run; what is logged to a file has no colours.
+#[test]
+fn outputs_are_looked_at_first_and_plain() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let short = scenarios().join("replication/short.toml");
+    let short = short.to_str().unwrap();
+    let out = mirrorlab(folder.path(), &["run", short, "--out", "file/below", "--log", "info"]);
+    assert_eq!(out.status.code(), Some(2));
+    let told = text(&out.stderr);
+    assert!(told.starts_with("output: the run's record cannot be written to file/below"), "{told}");
+    let out = mirrorlab(folder.path(), &["run", short, "--log", "info"]);
+    let told = text(&out.stderr);
+    assert!(told.contains("INFO") && !told.contains('\u{1b}'), "{told}");
+}
+
+/// What a cluster refused of a step's order is part of what is printed.
+#[test]
+fn a_refused_order_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "title = \"t\"\n[clusters.east]\nbrokers = 1\n[topics.t]\non = \"east\"\n[phases]\nsafety = \"2 s\"\n\
+                [[timeline]]\nat = \"1 s\"\ndo = \"create-topic\"\non = \"east\"\ntopic = \"t\"\npartitions = 2\n";
+    std::fs::write(folder.path().join("t.toml"), file).unwrap();
+    let told = text(&mirrorlab(folder.path(), &["run", "t.toml"]).stdout);
+    assert!(
+        told.contains("step 1 (create-topic) was answered TOPIC_ALREADY_EXISTS: t: TOPIC_ALREADY_EXISTS"),
+        "{told}"
+    );
 }
 
 /// A step that never came to strike is an expectation that was not met, whatever its action.

@@ -489,6 +489,17 @@ impl Admin {
     pub fn outcome(&self, id: u32) -> Option<&Outcome> {
         self.outcomes.iter().rev().find(|o| o.id == id)
     }
+    /// Whether an order waits behind others: nothing of it was sent. Ids are taken to ascend.
+    #[must_use]
+    pub fn waits(&self, id: u32) -> bool {
+        self.queue.binary_search_by_key(&id, |order| order.id).is_ok()
+    }
+    /// When an order was taken up, by the process's clock; `None` while it waits.
+    #[must_use]
+    pub fn begun(&self, id: u32) -> Option<Nanos> {
+        let running = self.running.as_ref().filter(|running| running.order.id == id).map(|running| running.begun);
+        running.or_else(|| self.outcome(id).map(|outcome| outcome.begun))
+    }
     /// Whether no order waits or runs: no timer is armed any more.
     #[must_use]
     pub fn is_idle(&self) -> bool {

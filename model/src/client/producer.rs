@@ -589,6 +589,13 @@ impl Producer {
     pub fn open_records(&self) -> u64 {
         self.held.held()
     }
+    /// When every record that it takes has timed out at the latest, by its clock; `None` if more of them come without an end, or if
+    /// transactions have times of their own.
+    #[must_use]
+    pub fn decided_by(&self) -> Option<Nanos> {
+        let stop = self.config.load.stop.filter(|_| self.txn.is_none())?;
+        Some(stop + self.config.delivery_timeout)
+    }
     /// Records that are due and wait with the generator because the buffer is full.
     #[must_use]
     pub fn backlog(&self, now: Now) -> u64 {

@@ -124,8 +124,10 @@ impl MirrorManager {
         cx: &mut Cx<'_>,
     ) {
         let Some(part) = self.part(partition) else { return };
-        let own = part.record.as_ref().and_then(|record| record.position);
-        let position = own.max(reverse);
+        // A session that was stopped before it copied ended nowhere.
+        let known = |position: Option<LastPosition>| position.filter(|p| *p != LastPosition::NOTHING);
+        let own = known(part.record.as_ref().and_then(|record| record.position));
+        let position = own.max(known(reverse));
         // The own log is the one that gives way when it comes back to a former copy; when it goes on where it was, the source must
         // still have what it had (decision 39).
         let flag = task.image.topic_config(part.topic).mirror_support_unclean_leader_election;

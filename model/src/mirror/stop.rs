@@ -2,14 +2,16 @@
 //!
 //! Each step is done when it is committed, and each can be taken up by another leader from what is on disk and in
 //! `__mirror_state`: the position is read back if this session has one, markers are written for what is open now, the reset is
-//! not repeated if the log ends in one. Nothing here asks the source.
+//! not repeated if the log ends in one. Who comes to lead a STOPPED partition looks whether its log still holds them. Nothing here
+//! asks the source.
 
 use crate::guards::{mirror as guard, prototype as quirk};
 use crate::ids::{LeaderEpoch, Now, Offset, PartitionIx};
+use crate::log::Log;
 use crate::mirror::fetcher::FailCause;
 use crate::mirror::manager::{MirrorManager, MirrorTask, Part};
 use crate::mirror::persist::Change;
-use crate::ports::Cx;
+use crate::ports::{Cx, Disk};
 use crate::record::control::{end_txn_marker, mirror_pid_reset};
 use crate::record::{BatchView, ControlType};
 use crate::states::{LastPosition, MirrorState};
@@ -202,6 +204,43 @@ impl MirrorManager {
     }
 }
 
+/// After STOPPED.
+impl MirrorManager {
+    /// STOPPED is committed, and what closed the log is not in it: replicas without power, or an unclean election, lost what was
+    /// committed there. Markers and the reset are repeated (decision 13), ahead of whatever a client writes: nobody was let in
+    /// before this, and who holds a client's batch holds what lies below it.
+    pub(super) fn close_again(&mut self, now: Now, partition: PartitionIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
+        let position = self.part(partition).and_then(|part| part.record.as_ref()?.position);
+        let (Some(position), Some(log)) = (position, task.replicas.log(partition)) else { return };
+        let closed = is_closed(log, position, cx.disk);
+        if cx.guards.admits(guard::LostResetIsRepeated, closed) || cx.guards.quirk(quirk::MarkerErrorsIgnored) {
+            return;
+        }
+        // Where its disk refuses, it does not lead for long: the next one looks again.
+        if self.abort_open(now, partition, task, cx).is_ok() {
+            let _ = self.reset_producers(now, partition, position, task, cx);
+        }
+    }
+}
+
+/// Whether something local lies behind what was mirrored that is no marker: a reset, as no stop leaves anything else there.
+fn is_closed(log: &Log, position: LastPosition, disk: &dyn Disk) -> bool {
+    let mut at = position.offset;
+    if log.start() > at {
+        return true; // that was removed since
+    }
+    while at < log.end() {
+        let Ok(Some(bytes)) = log.batch_at(disk, at) else { return true };
+        match BatchView::parse(&bytes) {
+            Ok(batch) if matches!(batch.control_type(), Some(ControlType::Abort | ControlType::Commit)) => {
+                at = batch.next_offset();
+            }
+            _ => return true,
+        }
+    }
+    false
+}
+
 /// What mutants do where it takes more than a condition.
 impl MirrorManager {
     /// M33: what stands behind the last stable offset is cut, in place of abort markers.
@@ -240,3 +279,7 @@ fn is_above(epoch: LeaderEpoch, position: Option<LastPosition>, cx: &mut Cx<'_>)
 fn is_replicated(upto: Offset, watermark: Offset, cx: &mut Cx<'_>) -> bool {
     cx.guards.admits(guard::StopAwaitsReplicas, watermark >= upto)
 }
+
+#[cfg(test)]
+#[path = "stop_tests.rs"]
+mod tests;

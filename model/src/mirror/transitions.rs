@@ -127,7 +127,9 @@ impl MirrorManager {
             MirrorState::Stopping => self.begin_stopping(now, partition, task, cx),
             MirrorState::Stopped => {
                 self.end_stopping(partition, task);
-                self.follow_wish(now, partition, task, cx);
+                if !self.follow_wish(now, partition, task, cx) {
+                    self.close_again(now, partition, task, cx);
+                }
             }
             MirrorState::Failed => self.await_retry(now, partition, cx),
         }

@@ -15,9 +15,9 @@ use super::{
     s05_quorum_superset, s06_no_global_loss, s07_watermarks, s08_repeatable_read, s09_epochs, s10_one_writer,
     s11_no_zombie_ack, s12_membership, s13_metadata, s14_unclean_exclusion, s15_recovery, s16_idempotence,
     s17_producer_table, s18_atomicity, s19_stable, s21_log_start, s22_visible_ends, s30_mirror_equality,
-    s38_durable_states, s46_topics, s47_no_loop, s48_source_identity, s49_desired_rules, s50_honest_lag, walk,
+    s38_durable_states, s47_no_loop, s48_source_identity, s49_desired_rules, s50_honest_lag, walk,
 };
-use mirrorlab_model::ids::{LeaderEpoch, Nanos, NodeId, Offset, PartitionIx, TopicIx};
+use mirrorlab_model::ids::{LeaderEpoch, Nanos, NodeId, Offset, PartitionIx};
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent};
 use mirrorlab_reports::record::Violation;
 
@@ -35,7 +35,7 @@ pub struct Liveness {
     pub violations: Vec<Violation>,
     /// Excuses, one line each.
     pub excuses: Vec<String>,
-    /// Nothing is left but mirrors that failed and will try again: when the last of them does.
+    /// Nothing is left but mirrors that failed and will try again, and records that will time out: when the last of them does.
     pub retry_at: Option<Nanos>,
 }
 
@@ -116,7 +116,11 @@ impl Core {
     pub fn stopped_inside_a_task(&mut self, node: NodeId) {
         if let Some(Place { cluster, part: Part::Broker(slot) }) = self.roster.place(node) {
             if let Some(c) = self.ghost.clusters.get_mut(usize::from(cluster)) {
-                c.broker(slot).cut_inside = true;
+                for g in &mut c.partitions {
+                    if let Some((_, m)) = g.member(slot) {
+                        m.set_cut_inside(true);
+                    }
+                }
             }
         }
     }
@@ -134,7 +138,6 @@ impl Core {
         }
         let Part::Broker(slot) = part else { return };
         c.broker(slot).stop = Some(stop);
-        c.broker(slot).cut_inside = false;
         c.broker(slot).applied = (0, 0);
         let lossy = matches!(stop, Stop::Lossy | Stop::Failed | Stop::Wiped);
         for (ix, g) in c.partitions.iter_mut().enumerate() {
@@ -307,8 +310,8 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
         Trace::LogRecovered { partition, start, end, clean } => {
             cx.at.partition = Some(partition);
             let promised = c.promised.remove(&(cx.slot, partition));
-            let (stop, inside) = (c.broker(cx.slot).stop, c.broker(cx.slot).cut_inside);
-            recovered(cx, c.partition(partition), (start, end), clean, (stop, inside), promised);
+            let stop = c.broker(cx.slot).stop;
+            recovered(cx, c.partition(partition), (start, end), clean, stop, promised);
         }
         Trace::BecameFollower { partition, .. } => {
             cx.at.partition = Some(partition);
@@ -402,14 +405,16 @@ fn recovered<S: Sight>(
     g: &mut PartitionGhost,
     (start, end): (Offset, Offset),
     clean: bool,
-    (stop, inside): (Option<Stop>, bool),
+    stop: Option<Stop>,
     promised: Option<Offset>,
 ) {
     let Some(own) = seated(cx, g) else { return };
+    let inside = g.members[own].cut_inside();
     let stop = if g.members[own].torn() && stop != Some(Stop::Failed) { Some(Stop::Lossy) } else { stop };
     s15_recovery::recovered(cx, g.members[own], (stop, inside), promised, end, clean);
     g.members[own].set_torn(false);
     g.members[own].set_cut(false);
+    g.members[own].set_cut_inside(false);
     let log = cx.replica(cx.slot).map(|r| r.log);
     if let Some(life) = g.more.as_mut().and_then(|m| m.life.as_mut()).filter(|life| life.position_by == cx.slot) {
         life.position_by = u16::MAX; // what it had not flushed may be gone
@@ -430,8 +435,8 @@ fn begun_anew<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost) {
     let g = c.partition(partition);
     if g.position(cx.slot).is_some_and(|own| g.members[own].torn()) {
         let promised = c.promised.remove(&(cx.slot, partition));
-        let (stop, inside) = (c.broker(cx.slot).stop, c.broker(cx.slot).cut_inside);
-        recovered(cx, c.partition(partition), (Offset::ZERO, Offset::ZERO), false, (stop, inside), promised);
+        let stop = c.broker(cx.slot).stop;
+        recovered(cx, c.partition(partition), (Offset::ZERO, Offset::ZERO), false, stop, promised);
     }
 }
 
@@ -486,13 +491,6 @@ impl Core {
             for ix in 0..self.ghost.clusters[cluster].partitions.len() {
                 self.sweep(sight, cluster as u8, PartitionIx(ix as u32), settled);
             }
-            let topics = sight.image(cluster as u8).map_or(0, |i| i.next_topic().0);
-            let at = At { cluster: cluster as u8, partition: None, node: None, now: sight.now(), step: sight.step() };
-            let mut cx = Cx { sight, roster: &self.roster, report: &mut self.report, at, slot: u16::MAX };
-            for topic in 0..topics {
-                // Growth follows with the topic sync: asked of a settled world only.
-                s46_topics::quiet(&mut cx, TopicIx(topic), settled);
-            }
         }
         self.settle(sight).to_vec()
     }
@@ -534,7 +532,7 @@ impl Core {
         }
         let g = &ghost.clusters[usize::from(cluster)].partitions[ix.0 as usize];
         if g.mirrored {
-            s50_honest_lag::quiet(&mut cx, ghost, g);
+            s50_honest_lag::quiet(&mut cx, ghost, g, settled);
         }
     }
 
@@ -574,7 +572,7 @@ impl Core {
         l05_in_sync::left(&mut look);
         l06_watermark::left(&mut look);
         l07_stable::left(&mut look);
-        l01_decided::left(&mut look);
+        let decided_at = l01_decided::left(&mut look);
         l02_everywhere::left(&mut look);
         l08_mirrored::left(&mut look);
         l09_no_transient_state::left(&mut look);
@@ -586,7 +584,13 @@ impl Core {
         report.take(sight, &self.roster, &mut violations);
         let mut excuses = lines(&self.report);
         excuses.extend(lines(&report));
-        let retry_at = retry_at.filter(|_| violations.iter().all(|v| v.id == "L11"));
+        // Each of the two has a time of its own; whatever has none is not worth waiting for.
+        let waits = |id: &str, at: Option<Nanos>| {
+            let none = !violations.iter().any(|v: &Violation| v.id == id);
+            at.or_else(|| none.then_some(Nanos::ZERO))
+        };
+        let both = waits("L11", retry_at).zip(waits("L1", decided_at)).map(|(a, b)| a.max(b));
+        let retry_at = both.filter(|_| violations.iter().all(|v| matches!(&*v.id, "L11" | "L1")));
         Liveness { violations, excuses, retry_at }
     }
 }

@@ -51,6 +51,8 @@ pub enum Excuse {
     SourceDown,
     /// The operator holds the mirror: paused or stopped.
     Held,
+    /// The operator's last order waits behind one that is repeated: it was never sent.
+    OrderWaits,
     /// The mirror is in FAILED until an operator recovers it.
     FailedForGood,
     /// A consumer without a reset policy gave a partition up.
@@ -63,7 +65,7 @@ pub enum Excuse {
 
 impl Excuse {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::UncleanElection,
         Self::LossyCrashes,
         Self::UncleanStops,
@@ -74,6 +76,7 @@ impl Excuse {
         Self::NodeDown,
         Self::SourceDown,
         Self::Held,
+        Self::OrderWaits,
         Self::FailedForGood,
         Self::NoResetPolicy,
         Self::OpenTransaction,
@@ -94,6 +97,7 @@ impl Excuse {
             Self::NodeDown => "node down",
             Self::SourceDown => "source down",
             Self::Held => "held by the operator",
+            Self::OrderWaits => "order waits",
             Self::FailedForGood => "failed for good",
             Self::NoResetPolicy => "no reset policy",
             Self::OpenTransaction => "open transaction",
@@ -112,9 +116,12 @@ impl Excuse {
             | Self::NodeDown
             | Self::SourceDown => Whose::Environment,
             // An unclean election is a setting that prefers service to data.
-            Self::UncleanElection | Self::OrderedCut | Self::Held | Self::FailedForGood | Self::NoSourcePartition => {
-                Whose::Operator
-            }
+            Self::UncleanElection
+            | Self::OrderedCut
+            | Self::Held
+            | Self::OrderWaits
+            | Self::FailedForGood
+            | Self::NoSourcePartition => Whose::Operator,
             Self::SourceCut => Whose::Environment,
             Self::NoResetPolicy | Self::OpenTransaction => Whose::Client,
         }

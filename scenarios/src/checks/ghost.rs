@@ -46,6 +46,8 @@ impl Member {
     const DOUBTFUL: u16 = 8;
     /// See [`Member::was_cut`].
     const CUT: u16 = 16;
+    /// See [`Member::cut_inside`].
+    const INSIDE: u16 = 32;
 
     fn new(slot: u16) -> Self {
         let zero = Offset::ZERO;
@@ -95,6 +97,16 @@ impl Member {
     #[must_use]
     pub fn torn(&self) -> bool {
         self.flags & Self::TORN != 0
+    }
+    /// A life of its broker ended inside a task, whose trace is of a part of what it did to the disk, and its log was not loaded
+    /// since, whatever further lives came to an end.
+    #[must_use]
+    pub fn cut_inside(&self) -> bool {
+        self.flags & Self::INSIDE != 0
+    }
+    /// See [`Member::cut_inside`].
+    pub fn set_cut_inside(&mut self, on: bool) {
+        self.flags = if on { self.flags | Self::INSIDE } else { self.flags & !Self::INSIDE };
     }
     /// See [`Member::torn`].
     pub fn set_torn(&mut self, on: bool) {
@@ -160,8 +172,8 @@ pub struct More {
     pub writers: Vec<(LeaderEpoch, u16)>,
     /// Where it is mirrored from: cluster and partition, as batches tell.
     pub source: Option<(u8, PartitionIx)>,
-    /// Its mirror state at its leader.
-    pub mirror: MirrorState,
+    /// The mirror state that a leader of it told last, and which one that was: a deposed one goes by its own.
+    pub mirror: (NodeId, MirrorState),
     /// Who fetched it last, in its present life.
     pub fetcher_of: NodeId,
     /// Who fetches it, and from where.
@@ -425,8 +437,6 @@ pub struct BrokerGhost {
     pub fenced: bool,
     /// How its last life ended; `None` before it ended once.
     pub stop: Option<Stop>,
-    /// Its last life ended inside a task, whose trace is of a part of what it did to the disk.
-    pub cut_inside: bool,
     /// The metadata it applied: end and hash.
     pub applied: (i64, u64),
 }

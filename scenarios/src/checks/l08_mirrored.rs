@@ -1,5 +1,6 @@
 //! L8 With the source idle, the mirror's log end is the source's watermark, and so is its own watermark; and it is the source's
-//! present leader that told so. A source that lost data may come back with another log that happens to be as long.
+//! present leader that told so. A source that lost data may come back with another log that happens to be as long. A source topic that was
+//! created again under its name is not that topic: its mirror fails for good (decision 4), and does not tell that it copies.
 
 use super::excuses::Excuse;
 use super::liveness::Look;
@@ -16,6 +17,10 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
             return; // L9 to L11
         }
         let Some((cluster, there)) = look.source(p) else { return };
+        if !look.is_same_topic(p, (cluster, there)) {
+            let expected = "a mirror that sees that its source's topic is another one";
+            return look.stall("L8", Some(p), Some(node), expected, mirror.state.name());
+        }
         let leader = look.ghost.clusters.get(usize::from(cluster)).and_then(|c| c.partitions.get(there.0 as usize));
         let source = leader
             .and_then(|o| look.roster.broker(cluster, slot_of(o.leader)))

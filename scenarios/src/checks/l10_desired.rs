@@ -1,6 +1,6 @@
 //! L10 The actual state reaches the desired one: MIRRORING, PAUSED or STOPPED; also from FAILED, and with a dead source, when the
 //! order is stop. Desired is what metadata says; but a stop is never refused (decision 1), so that the operator's last word
-//! counts where it was stop, whatever came of it. What is to be copied and failed is L11's business; what awaits something, L9's.
+//! counts where it was stop, whatever came of it, from when it was sent: an operator carries out one order after the other. What is to be copied and failed is L11's business; what awaits something, L9's.
 
 use super::excuses::Excuse;
 use super::liveness::Look;
@@ -14,7 +14,8 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
         let Some(image) = look.sight.image(p.cluster) else { return };
         let Some(topic) = image.partition(p.ix).and_then(|entry| image.topic(entry.topic)) else { return };
         let Some((mirror, mut desired)) = topic.mirror else { return };
-        let wanted = image.mirror(mirror).and_then(|m| look.sight.wanted(p.cluster, &m.name, &topic.name));
+        let said = image.mirror(mirror).map(|m| look.sight.wanted(p.cluster, &m.name, &topic.name));
+        let (wanted, is_behind) = said.unwrap_or_default();
         if wanted == Some(DesiredState::Stopped) {
             desired = DesiredState::Stopped;
         }
@@ -40,6 +41,9 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
             _ => false,
         };
         if reached {
+            if is_behind {
+                look.excuse("L10", Excuse::OrderWaits, Some(p), Some(node));
+            }
             return;
         }
         if look.too_few(p) {

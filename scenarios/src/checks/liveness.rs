@@ -117,6 +117,13 @@ impl<'a, S: Sight> Look<'a, S> {
         let source = mirror.and_then(|mirror| self.roster.source_of(spot.cluster, &mirror.name));
         source.is_some_and(|source| self.sight.image(source).is_some()) && self.source(spot).is_none()
     }
+    /// Whether a partition of the source belongs to the topic that is copied.
+    #[must_use]
+    pub fn is_same_topic(&mut self, spot: Spot<'_>, source: (u8, PartitionIx)) -> bool {
+        let at = self.spot(Some(spot), None);
+        let cx = super::cx::Cx { sight: self.sight, roster: self.roster, report: self.report, at, slot: u16::MAX };
+        super::s30_mirror_equality::is_same_topic(&cx, source.0, source.1)
+    }
     /// Where a partition is mirrored from.
     #[must_use]
     pub fn source(&mut self, spot: Spot<'_>) -> Option<(u8, PartitionIx)> {

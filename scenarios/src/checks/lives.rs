@@ -56,7 +56,7 @@ pub struct Life {
     pub attempt: i16,
     /// The last mirrored position.
     pub position: Option<LastPosition>,
-    /// A position was there when the alignment that is the newest began.
+    /// The end of a session was known when the alignment that is the newest began.
     pub position_before: bool,
     /// MIRRORING was committed since there was a position.
     pub copied: bool,
@@ -134,6 +134,11 @@ impl Life {
         let known = self.states.iter().rev().nth(unseen).map_or(0, |c| c.state_epoch);
         self.term = (epoch, known);
     }
+    /// The end of its last session is known. One that was stopped before it copied ended nowhere.
+    #[must_use]
+    pub fn ended_somewhere(&self) -> bool {
+        self.position.is_some_and(|position| position != LastPosition::NOTHING)
+    }
     fn push(&mut self, record: &StateRecord) {
         if self.states.len() == KEPT {
             self.states.remove(0);
@@ -143,7 +148,7 @@ impl Life {
         (self.previous, self.attempt) = (record.previous, record.attempt);
         match state {
             MirrorState::LogAlignment => {
-                (self.position_before, self.aligning, self.looped) = (self.position.is_some(), None, false);
+                (self.position_before, self.aligning, self.looped) = (self.ended_somewhere(), None, false);
                 self.source = None;
             }
             MirrorState::Mirroring => self.copied = true,
@@ -236,9 +241,14 @@ fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, 
     }
     let leader_epoch = g.leader_epoch;
     let (lead, life) = (g.lead, &mut g.more().life);
-    if let MirrorRecord::State(_, None) = record {
-        *life = life.take().filter(|life| life.mirror != key.mirror);
-        return;
+    match record {
+        MirrorRecord::State(_, None) => {
+            *life = life.take().filter(|life| life.mirror != key.mirror);
+            return;
+        }
+        // The second of a life's two tombstones: it begins no new one.
+        MirrorRecord::Position(_, None) if life.as_ref().is_none_or(|life| life.mirror != key.mirror) => return,
+        _ => {}
     }
     if life.as_ref().is_none_or(|life| life.mirror != key.mirror) {
         *life = Some(Box::new(Life::new(key.mirror.clone(), home)));

@@ -90,7 +90,7 @@ pub(super) fn on_event<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, trace: &
             cx.at.partition = Some(partition);
             let g = ghost.clusters[own].partition(partition);
             g.mirrored = true;
-            g.more().mirror = to;
+            g.more().mirror = (node, to);
             s42_isolation::acts(cx, Some(mirror), to.name());
             if knows && !g.more().states_lost {
                 s38_durable_states::acts(cx, g, Some(to));

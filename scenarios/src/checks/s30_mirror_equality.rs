@@ -36,6 +36,16 @@ pub(super) fn source_of<S: Sight>(cx: &Cx<'_, S>) -> Option<(u8, PartitionIx)> {
     Some((source, ix))
 }
 
+/// Whether a partition of the source belongs to the topic that is copied here, and not to another one of its name.
+pub(super) fn is_same_topic<S: Sight>(cx: &Cx<'_, S>, source: u8, there: PartitionIx) -> bool {
+    let id = |cluster: u8, ix: PartitionIx| {
+        let image = cx.sight.image(cluster)?;
+        Some(image.topic(image.partition(ix)?.topic)?.id)
+    };
+    let (own, origin) = (id(cx.at.cluster, cx.partition()), id(source, there));
+    own.is_none() || origin.is_none() || own == origin
+}
+
 /// At a quiet point: the whole common range.
 pub(super) fn quiet<S: Sight>(cx: &mut Cx<'_, S>, ghost: &Ghost, g: &PartitionGhost) {
     let Some((cluster, there)) = source_of(cx) else { return };

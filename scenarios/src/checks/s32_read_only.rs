@@ -1,7 +1,8 @@
 //! S32 Read-only. From the start of mirroring until STOPPED is committed no producer's batch is appended to a mirrored partition,
 //! and from then until the next start no mirrored one is. Markers and producer resets are appended in STOPPING, and in STOPPED
 //! like in any partition. What is committed is read from `__mirror_state`; what a leader may act on is what leaders up to its own
-//! epoch wrote. Client answer and effect agree.
+//! epoch wrote: one that was deposed and does not know it may append by what it was told, and none of that is ever committed. Client
+//! answer and effect agree.
 
 use super::cx::Cx;
 use super::ghost::PartitionGhost;
@@ -28,7 +29,8 @@ pub(super) fn appended<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, origin:
             }
         }
         Origin::Mirror => {
-            let believed = g.more.as_ref().map_or(M::Unknown, |m| m.mirror);
+            let told = g.more.as_ref().map(|m| m.mirror).filter(|(who, _)| Some(*who) == cx.at.node);
+            let believed = told.map_or(M::Unknown, |told| told.1);
             let state = committed.unwrap_or(believed);
             // A change from MIRRORING may be committed and not told yet. What follows it was asked for without a fetcher.
             let may = !matches!(state, M::Unknown | M::LogAlignment | M::Paused | M::Stopped);

@@ -1,6 +1,7 @@
 //! S35 Exact cut at failback. At the step LOG_ALIGNMENT -> MIRRORING the mirror leader's log is a prefix of the source leader's,
 //! by offset, epoch and bytes. If the end of a last session between the two was known, in either direction, it is not shorter
-//! than what the two had in common when the alignment began; if there was none, it is empty.
+//! than what the two had in common when the alignment began; if there was none, it is empty. (A session that was stopped before it
+//! copied ended nowhere; and what another mirror of the same source copied is no session of this one.)
 
 use super::cx::Cx;
 use super::ghost::{Ghost, PartitionGhost};
@@ -37,7 +38,7 @@ pub(super) fn begins<S: Sight>(cx: &Cx<'_, S>, ghost: &Ghost) -> Option<Aligning
     let (cluster, there, source) = origin(cx, ghost)?;
     let own = cx.replica(cx.slot)?.log;
     let other = reverse(cx, ghost, (cluster, there));
-    let reverse = other.is_some_and(|life| life.position.is_some());
+    let reverse = other.is_some_and(Life::ended_somewhere);
     let reverse_stops = other.and_then(stops);
     let lineage = at(ghost, (cluster, there))?.lineage;
     let here = at(ghost, (cx.at.cluster, cx.partition()))?.life()?;
@@ -79,7 +80,7 @@ pub(super) fn aligned<S: Sight>(cx: &mut Cx<'_, S>, ghost: &Ghost) {
     if still.is_some() && still == aligning.reverse_stops {
         cx.broken("S35", "the other direction STOPPED: before, where it ends is not fixed", "STOPPING");
     }
-    let now = reverse(cx, ghost, (cluster, there)).is_some_and(|life| life.position.is_some());
+    let now = reverse(cx, ghost, (cluster, there)).is_some_and(Life::ended_somewhere);
     let known = aligning.own || (aligning.reverse && now);
     if known && own.end() < aligning.common {
         let expected = format_args!("all that both had in common, up to {}", aligning.common);

@@ -11,10 +11,15 @@ use mirrorlab_model::ids::{LeaderEpoch, Offset};
 use mirrorlab_model::record::{BatchView, ControlType};
 use mirrorlab_model::states::MirrorState;
 
-/// A producer's batch was appended at `base`: right behind what was mirrored lies a reset, or something behind a reset.
+/// A producer's batch was appended at `base`: behind what was mirrored, or what is left of it, lies a reset, or something behind a
+/// reset.
 pub(super) fn local<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, base: Offset) {
-    let position = g.life().and_then(|life| life.position);
-    if position.is_some_and(|position| position.offset == base && base > Offset::ZERO) {
+    let Some(position) = g.life().and_then(|life| life.position) else { return };
+    if position.offset == Offset::ZERO || base > position.offset {
+        return;
+    }
+    let before = cx.replica(cx.slot).map(|own| logs::epoch_before(own.log, base));
+    if before.is_some_and(|before| before <= position.epoch) {
         cx.broken("S40", "a producer reset between the last mirrored batch and a producer's", "none");
     }
 }

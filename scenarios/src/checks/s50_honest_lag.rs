@@ -7,7 +7,7 @@ use super::cx::Cx;
 use super::ghost::{Ghost, PartitionGhost};
 use super::logs;
 use super::roster::slot_of;
-use super::s30_mirror_equality::source_of;
+use super::s30_mirror_equality::{is_same_topic, source_of};
 use super::sight::Sight;
 use mirrorlab_model::ids::Offset;
 
@@ -19,12 +19,19 @@ pub(super) fn begins<S: Sight>(cx: &mut Cx<'_, S>) {
     }
 }
 
-/// A quiet point.
-pub(super) fn quiet<S: Sight>(cx: &mut Cx<'_, S>, ghost: &Ghost, g: &PartitionGhost) {
+/// A quiet point. `settled`: mirrors had the time to see what became of their sources.
+pub(super) fn quiet<S: Sight>(cx: &mut Cx<'_, S>, ghost: &Ghost, g: &PartitionGhost, settled: bool) {
     let Some(node) = cx.node_of(slot_of(g.leader)) else { return };
     let Some(mirror) = cx.sight.mirror(node, cx.partition()) else { return };
     let Some(lag) = mirror.lag else { return };
     let Some((cluster, there)) = source_of(cx) else { return };
+    // The answer is of another topic of that name, in epochs of its own. Once that was seen, nothing is told any more.
+    if !is_same_topic(cx, cluster, there) {
+        if settled {
+            cx.broken("S50", "an unknown lag: the source's topic is another one now", lag);
+        }
+        return;
+    }
     let origin = ghost.clusters.get(usize::from(cluster)).and_then(|c| c.partitions.get(there.0 as usize));
     let Some(origin) = origin.filter(|o| mirror.source_epoch >= o.leader_epoch) else { return };
     let source = cx.roster.broker(cluster, slot_of(origin.leader)).and_then(|n| cx.sight.replica(n, there));

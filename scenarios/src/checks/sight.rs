@@ -111,6 +111,8 @@ pub struct ProducerSight {
     pub open: u64,
     /// Nothing more will come.
     pub idle: bool,
+    /// When whatever is open has timed out, if that is still to come.
+    pub decided_by: Option<Nanos>,
 }
 
 /// A consumer's position in one partition.
@@ -159,8 +161,9 @@ pub trait Sight {
     fn states(&self, node: NodeId, partition: PartitionIx) -> Option<Vec<(StateKey, StateRecord)>>;
     /// The id of a running broker's cluster.
     fn cluster_id(&self, node: NodeId) -> Option<Arc<str>>;
-    /// What an operator wanted last of a topic of a mirror, however that was answered.
-    fn wanted(&self, cluster: u8, mirror: &str, topic: &str) -> Option<DesiredState>;
+    /// What an operator wanted last of a topic of a mirror, of what was sent, however that was answered; and whether another order
+    /// waits behind earlier ones.
+    fn wanted(&self, cluster: u8, mirror: &str, topic: &str) -> (Option<DesiredState>, bool);
     /// How often an operator ordered that what failed of a topic of a mirror go on.
     fn recoveries(&self, cluster: u8, mirror: &str, topic: &str) -> usize;
     /// A producer by number.

@@ -158,8 +158,8 @@ checks! {
         [MirrorStateChanged BecameLeader], [Event], "StopMarksBeforeReset off; a marker that is not replicated";
     "S42" "isolation" "Steps of a mirror concern its own topics only.", "catalogue S42",
         [MirrorStateChanged MirrorFetcherAdded Mirrored Truncated], [Event], "a fetcher of another mirror's source; a cut of a topic without mirror";
-    "S46" "topics" "A mirror topic has its source's id and partitions.", "catalogue S46; spec 1.9",
-        [Mirrored], [Event Quiet], "SourceTopicIdMatches off";
+    "S46" "topics" "A mirror topic has its source's id.", "catalogue S46; spec 1.9",
+        [Mirrored], [Event], "SourceTopicIdMatches off";
     "S47" "no loop" "Partitions that copy from one another make no circle.", "catalogue S47; spec 1.7; decision 26",
         [MirrorStateChanged], [Event Quiet], "LoopIsRefused off";
     "S48" "source identity" "A session copies from one cluster, of the recorded id.", "catalogue S48; Y10; decision 4",
@@ -180,7 +180,7 @@ checks! {
     "L10" "desired" "The actual state reaches the desired one, the last stop included, whatever it was answered.", "catalogue L10; D-1; decision 1", [], [Liveness], "OrderNeedsExactState on; DeletionNeedsProof off";
     "L11" "retried" "A retryable failure of a mirror returns to work.", "catalogue L11", [], [Liveness], "EveryBumpRemembered off; a retry timer that is lost";
     "L13" "consumers" "Every consumer reads everything before it.", "catalogue L13", [], [Liveness], "a redirect loop; a session error without end";
-    "L14" "metadata" "Every broker applies all committed metadata.", "catalogue L14", [], [Liveness], "an observer that stops asking";
+    "L14" "metadata" "Every broker applies all committed metadata; a mirror topic has its source's partitions.", "catalogue L14, S46; spec 6.3", [], [Liveness], "an observer that stops asking; a sync that sees no growth";
     "L16" "bad neighbours" "A partition that is bad for good does not stop others of its mirror.", "catalogue L16; decision 2", [], [Liveness], "OneBadTopicRefusesAll on; a request that fails as a whole";
     "L19" "time" "No node runs without end at one instant.", "catalogue L19", [], [Liveness], "a lane that wakes itself";
 }

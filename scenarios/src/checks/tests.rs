@@ -111,6 +111,24 @@ fn s2_sees_another_batch_below_both_watermarks_and_below_a_batch_of_the_same_epo
     assert_eq!(play.quiet(), NOTHING);
 }
 
+/// What was walked of a leader's log says nothing of a shorter one, whose owner was elected and does not lead yet: what it lacks is
+/// S3's, when it leads.
+#[test]
+fn s1_walks_no_log_above_its_end() {
+    let mut play = committed(2);
+    assert_eq!(play.quiet(), NOTHING);
+    play.shorten(0, 2, 5);
+    play.core.ghost.clusters[0].partition(P).members[1].end = Offset(5);
+    play.change(0, 2, 2, 0b010, 0);
+    assert!(!play.quiet().contains(&"S1".to_owned()));
+    assert!(play.lead(0, 2, 2).contains(&"S3".to_owned()));
+    // Its own bytes are walked all the same, from below its end on.
+    let mut play = committed(2);
+    assert_eq!(play.quiet(), NOTHING);
+    play.replica(0, 1).end = Offset(9);
+    assert!(play.quiet().contains(&"S1".to_owned()));
+}
+
 #[test]
 fn s3_sees_a_leader_that_lacks_what_was_committed() {
     let mut play = committed(2);
@@ -366,6 +384,29 @@ fn s15_knows_what_each_kind_of_stop_may_take() {
     play.shorten(0, 3, 0);
     let back = Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(0), clean: false };
     assert_eq!(play.at(node(0, 3), back), NOTHING);
+}
+
+/// A crash inside a task may leave more on the disk than was told, or less; that holds until the log is loaded, however many lives
+/// end before.
+#[test]
+fn s15_remembers_a_crash_inside_a_task_until_the_log_is_loaded() {
+    let back = |again: bool, loaded_between: bool| {
+        let mut play = committed(2);
+        play.core.on_stop(&play.world, node(0, 3), Stop::Killed, None);
+        play.core.stopped_inside_a_task(node(0, 3));
+        let recovered = |end| Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(end), clean: false };
+        if loaded_between {
+            assert_eq!(play.at(node(0, 3), recovered(8)), NOTHING);
+        }
+        if again {
+            play.core.on_stop(&play.world, node(0, 3), Stop::Killed, None);
+        }
+        play.store(0, 3, &batch(8, 1, 2));
+        play.at(node(0, 3), recovered(10))
+    };
+    assert_eq!(back(false, false), NOTHING);
+    assert_eq!(back(true, false), NOTHING);
+    assert_eq!(back(true, true), ["S15"]);
 }
 
 #[test]

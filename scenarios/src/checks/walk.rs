@@ -28,7 +28,8 @@ pub(super) fn recovered<S: Sight>(cx: &mut Cx<'_, S>, slot: u16, start: Offset) 
 fn walk<S: Sight>(cx: &mut Cx<'_, S>, slot: u16, from: Offset, mut each: impl FnMut(&BatchView<'_>)) {
     let Some(replica) = cx.replica(slot) else { return };
     let log = replica.log;
-    let from = from.max(log.start());
+    // One that is elected and does not know it yet may end below what its predecessor's log was walked up to: that is S3's.
+    let from = from.max(log.start()).min(log.end());
     let mut bytes = s01_valid_log::Bytes::from(from);
     let mut fold = (!replica.offline && s17_producer_table::Fold::fits(log)).then(s17_producer_table::Fold::new);
     logs::for_each(log, if fold.is_some() { log.start() } else { from }, log.end(), |batch| {

@@ -172,13 +172,16 @@ impl Sight for WorldSight<'_> {
     fn recoveries(&self, cluster: u8, mirror: &str, topic: &str) -> usize {
         self.setup.recoveries(cluster, mirror, topic)
     }
-    fn wanted(&self, cluster: u8, mirror: &str, topic: &str) -> Option<DesiredState> {
-        self.setup.wanted(cluster, mirror, topic)
+    fn wanted(&self, cluster: u8, mirror: &str, topic: &str) -> (Option<DesiredState>, bool) {
+        self.setup.wanted(self.world, cluster, mirror, topic)
     }
     fn producer(&self, number: u32) -> Option<ProducerSight> {
         let node = self.setup.producers.iter().find(|c| c.number == number)?.node;
         let producer = self.up(node)?.producer()?;
-        Some(ProducerSight { open: producer.open_records(), idle: producer.is_idle(self.clock(node)) })
+        let now = self.clock(node);
+        let left = producer.decided_by().map(|at| at.since(now.mono)).filter(|left| *left > Nanos::ZERO);
+        let decided_by = left.map(|left| self.now() + left);
+        Some(ProducerSight { open: producer.open_records(), idle: producer.is_idle(now), decided_by })
     }
     fn positions(&self, number: u32) -> Option<Vec<PositionSight>> {
         let node = self.setup.consumers.iter().find(|c| c.number == number)?.node;

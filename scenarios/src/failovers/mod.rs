@@ -7,7 +7,8 @@
 //! - **Left behind**: acknowledged at the source until the last mirrored position was noted, and not in the copy's log when
 //!   STOPPED was committed. Its age counts back from the instant at which the source died, or, with a source that lives, from
 //!   that at which the position was noted.
-//! - **Writable**: from the operator's order, however often it was repeated, to the commit of STOPPED.
+//! - **Writable**: from the operator's order, however often it was repeated, to the commit of STOPPED. It counts from when it was
+//!   sent: an operator carries out one order after the other, and what waits behind an earlier one is no cluster's delay.
 //! - **Dropped**: what an alignment cut from the log of the side that becomes the copy.
 
 mod acks;
@@ -84,7 +85,10 @@ struct Episode {
     mirror: Arc<str>,
     topic: Arc<str>,
     partitions: Vec<PartitionIx>,
+    /// When an operator wanted it first.
     ordered: Nanos,
+    /// When that was sent: everything counts from here.
+    sent: Nanos,
     stopped: BTreeMap<PartitionIx, Stopped>,
     started: BTreeMap<PartitionIx, Started>,
 }
@@ -491,9 +495,11 @@ fn episode(look: Look<'_>, own: u8, topic: TopicIx, kind: Kind, desired: Desired
     let about = |w: &&crate::setup::Wish| w.is_about(own, &mirror, &entry.name);
     let said = look.setup.wishes.iter().rev().filter(about);
     let first = said.skip_while(|w| w.desired != desired).take_while(|w| w.desired == desired).last();
+    let now = look.world.now();
     Some(Episode {
         kind,
-        ordered: first.map_or(look.world.now(), |w| w.at),
+        ordered: first.map_or(now, |w| w.at),
+        sent: first.and_then(|w| look.setup.sent(look.world, w)).unwrap_or(now),
         topic: entry.name.clone(),
         partitions: entry.partitions.clone(),
         mirror,

@@ -45,8 +45,8 @@ impl Samples {
 /// Nanoseconds in a second.
 const S: f64 = 1e9;
 
-fn since(ordered: Nanos, at: Option<Nanos>) -> Option<u64> {
-    at.map(|at| at.since(ordered).0)
+fn since(sent: Nanos, at: Option<Nanos>) -> Option<u64> {
+    at.map(|at| at.since(sent).0)
 }
 
 /// How long before the source died, or else the position was noted, the first of the records left behind was acknowledged.
@@ -84,9 +84,7 @@ impl Failovers {
     fn rto(&self) -> Samples {
         let stops = self.episodes.iter().filter(|e| e.kind == Kind::Stop);
         Samples::of(
-            stops.flat_map(|e| {
-                e.partitions.iter().map(|ix| since(e.ordered, e.stopped.get(ix).and_then(|part| part.at)))
-            }),
+            stops.flat_map(|e| e.partitions.iter().map(|ix| since(e.sent, e.stopped.get(ix).and_then(|part| part.at)))),
         )
     }
 
@@ -178,6 +176,7 @@ fn empty(e: &Episode, kind: FailoverKind) -> Failover {
         mirror: e.mirror.to_string(),
         topic: e.topic.to_string(),
         ordered_ns: e.ordered.0,
+        sent_ns: e.sent.0,
         partitions: e.partitions.len() as u64,
         ..Failover::default()
     }
@@ -191,11 +190,11 @@ fn stop(e: &Episode) -> Failover {
         let part = part(ix);
         FailoverPart {
             partition: number as u32,
-            done_s: since(e.ordered, part.at).map(|ns| ns as f64 / S),
+            done_s: since(e.sent, part.at).map(|ns| ns as f64 / S),
             left_behind: lost(&part).filter(|_| part.at.is_some()),
             rpo_s: age(&part).filter(|_| part.at.is_some()).map(|ns| ns as f64 / S),
-            first_write_s: since(e.ordered, part.first_write).map(|ns| ns as f64 / S),
-            first_read_s: since(e.ordered, part.first_read).map(|ns| ns as f64 / S),
+            first_write_s: since(e.sent, part.first_write).map(|ns| ns as f64 / S),
+            first_read_s: since(e.sent, part.first_read).map(|ns| ns as f64 / S),
             ..FailoverPart::default()
         }
     });
@@ -203,15 +202,15 @@ fn stop(e: &Episode) -> Failover {
     let (lost_records, ages) = (samples(&lost), samples(&age));
     Failover {
         done: at_rest(e).count() as u64,
-        done_s: samples(&|p| since(e.ordered, p.at)).percentiles(S),
+        done_s: samples(&|p| since(e.sent, p.at)).percentiles(S),
         source_died_ns: at_rest(e).filter_map(|p| p.source_died).max().map(|at| at.0),
         source_died_of: at_rest(e).filter(|p| p.source_died.is_some()).count() as u64,
         left_behind: sum(at_rest(e).map(lost)),
         left_behind_unknown: lost_records.unknown as u64,
         rpo_records: lost_records.percentiles(1.0),
         rpo_s: ages.percentiles(S),
-        first_write_s: known(&|p| since(e.ordered, p.first_write)).percentiles(S),
-        first_read_s: known(&|p| since(e.ordered, p.first_read)).percentiles(S),
+        first_write_s: known(&|p| since(e.sent, p.first_write)).percentiles(S),
+        first_read_s: known(&|p| since(e.sent, p.first_read)).percentiles(S),
         gap_records: at_rest(e).map(|p| p.gap).sum(),
         control_added: sum(at_rest(e).map(|p| p.control)),
         parts: if few { parts.collect() } else { Vec::new() },
@@ -227,7 +226,7 @@ fn start(e: &Episode) -> Failover {
         let part = e.started.get(ix).copied().unwrap_or_default();
         FailoverPart {
             partition: number as u32,
-            done_s: since(e.ordered, part.at).map(|ns| ns as f64 / S),
+            done_s: since(e.sent, part.at).map(|ns| ns as f64 / S),
             dropped_offsets: offsets(&part),
             dropped_acked: part.acked,
             ..FailoverPart::default()
@@ -235,7 +234,7 @@ fn start(e: &Episode) -> Failover {
     });
     Failover {
         done: all().filter(|p| p.at.is_some()).count() as u64,
-        done_s: Samples { unknown: 0, ..Samples::of(all().map(|p| since(e.ordered, p.at))) }.percentiles(S),
+        done_s: Samples { unknown: 0, ..Samples::of(all().map(|p| since(e.sent, p.at))) }.percentiles(S),
         dropped_offsets: all().map(offsets).sum(),
         dropped_records: sum(all().map(|p| of_cut(p).map(|s| s.0))),
         dropped_control: sum(all().map(|p| of_cut(p).map(|s| s.1))),

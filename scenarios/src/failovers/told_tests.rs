@@ -18,6 +18,7 @@ fn stop_of_two(second: Option<Missing>) -> Failovers {
         topic: "orders".into(),
         partitions: vec![PartitionIx(4), PartitionIx(5)],
         ordered: ms(1_000),
+        sent: ms(1_000),
         stopped: [(PartitionIx(4), first), (PartitionIx(5), part(1_500, second))].into(),
         started: BTreeMap::new(),
     };

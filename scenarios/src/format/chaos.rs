@@ -1,6 +1,6 @@
 //! `[chaos]`: faults and operator actions by weight, within budgets. The planner draws the strikes; see `plan::chaos`.
 
-use crate::units::Time;
+use crate::units::{Chance, Time};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -103,6 +103,14 @@ pub struct Strike {
     /// Most strikes of this kind in a run. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
+    /// `crash` and `power_loss`: how many of them fall into the middle of the next task that writes to the disk. Default 0.
+    #[serde(skip_serializing_if = "is_never")]
+    pub inside_task: Chance,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde wants it
+fn is_never(chance: &Chance) -> bool {
+    chance.0 == 0
 }
 
 /// The weights and budgets.

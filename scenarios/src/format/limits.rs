@@ -34,6 +34,12 @@ pub const CLIENT_PROCESSES: u64 = 10_000;
 pub const CLIENT_TOPICS: usize = 100;
 /// Steps of a timeline, as written and after repetitions and chaos are expanded.
 pub const STEPS: usize = 20_000;
+/// Partitions that one request creates at most: a controller takes at most so many records at once (decision 16).
+pub const CREATED_AT_ONCE: u32 = 10_000;
+/// Records that all producers of a run may offer: more is a slip of the pen, and no machine holds it.
+pub const RECORDS: u128 = 1_000_000_000;
+/// Their bytes.
+pub const RECORD_BYTES: u128 = 1_000_000_000_000;
 /// Rows of a matrix.
 pub const MATRIX_ROWS: usize = 1_000;
 /// Axes of a matrix.

@@ -21,6 +21,7 @@ mod load;
 mod matrix;
 mod outcome;
 mod places;
+mod reach;
 mod refs;
 mod schema;
 mod table;
@@ -278,6 +279,7 @@ fn read<'v>(cx: Cx<'v>, map: &DeTable<'_>) -> (Cx<'v>, Scenario) {
     b.check_replicas(&mut root);
     b.clients(&mut root);
     b.phases(&mut root);
+    b.check_load(&mut root);
     b.timeline(&mut root);
     let chaos = b.chaos(&mut root);
     b.expect(&mut root);

@@ -3,9 +3,9 @@
 use super::chaos::{Chaos, ChaosKind, Strike};
 use super::refs::Build;
 use super::table::{kind_of, At, Table};
-use super::types::{Bounds, Count, Expect, Phases, Wanted};
+use super::types::{Bounds, Count, Expect, Phases, Reach, Wanted};
 use super::{limits, table::Cx};
-use crate::units::{clip, Time};
+use crate::units::{clip, Chance, Time};
 use std::collections::BTreeMap;
 use toml::de::DeValue;
 
@@ -52,7 +52,7 @@ impl Build<'_> {
         let mut strikes = BTreeMap::new();
         for (key, kind) in ChaosKind::NAMED {
             if let Some(mut inner) = t.table(&mut self.cx, key, format!("[chaos.{key}]")) {
-                strikes.insert(*kind, strike(&mut self.cx, &mut inner));
+                strikes.insert(*kind, strike(&mut self.cx, &mut inner, *kind));
                 inner.finish(&mut self.cx);
             }
         }
@@ -70,12 +70,12 @@ impl Build<'_> {
     pub(crate) fn expect(&mut self, root: &mut Table<'_, '_>) {
         let Some(mut t) = root.table(&mut self.cx, "expect", "[expect]".to_owned()) else { return };
         let vocabulary = self.cx.vocabulary;
-        let marks = || vocabulary.marks.iter().map(|m| &**m).collect();
+        let marks = || -> Vec<&str> { vocabulary.marks.iter().map(|m| &**m).collect() };
         let invariants = || vocabulary.invariants.iter().map(|i| &**i).collect();
         let expect = Expect {
             states: self.states(&mut t),
             records: self.records(&mut t),
-            must_reach: t.names(&mut self.cx, "must_reach", ("mark", "marks"), marks),
+            must_reach: reaches(&mut self.cx, &mut t, &marks()),
             never_reach: t.names(&mut self.cx, "never_reach", ("mark", "marks"), marks),
             equals: self.equals(&mut t),
             violation: t.names(&mut self.cx, "violation", ("invariant", "invariants"), invariants),
@@ -84,6 +84,7 @@ impl Build<'_> {
             }),
             rpo: bounds(&mut self.cx, &mut t, ("rpo", "\"2 s\""), |cx, t, key| t.unit(cx, key)),
             rto: bounds(&mut self.cx, &mut t, ("rto", "\"10 s\""), |cx, t, key| t.unit(cx, key)),
+            steps_may_miss: t.boolean(&mut self.cx, "steps_may_miss").unwrap_or(false),
         };
         for key in ["rpo_records", "rpo", "rto"] {
             if self.stage.mirrors.is_empty() && t.has(key) {
@@ -175,7 +176,7 @@ impl Build<'_> {
     }
 }
 
-fn strike(cx: &mut Cx<'_>, t: &mut Table<'_, '_>) -> Strike {
+fn strike(cx: &mut Cx<'_>, t: &mut Table<'_, '_>, kind: ChaosKind) -> Strike {
     let weight = t.count32(cx, "weight", 0..=1_000_000).unwrap_or(1);
     let min = t.duration(cx, "min");
     let max = t.duration(cx, "max");
@@ -187,7 +188,60 @@ fn strike(cx: &mut Cx<'_>, t: &mut Table<'_, '_>) -> Strike {
     }
     let max = max.unwrap_or_else(|| Time::secs(5).max(min.unwrap_or_default()));
     let min = min.unwrap_or_else(|| Time::millis(100).min(max));
-    Strike { weight, min, max, count }
+    let inside_task = match kind {
+        // Only these end a process at once, whatever it does.
+        ChaosKind::Crash | ChaosKind::PowerLoss => t.chance(cx, "inside_task").unwrap_or(Chance(0)),
+        _ => Chance(0),
+    };
+    Strike { weight, min, max, count, inside_task }
+}
+
+/// Marks, each valid and written once: by name, or with how often.
+fn reaches(cx: &mut Cx<'_>, t: &mut Table<'_, '_>, marks: &[&str]) -> Vec<Reach> {
+    let mut found: Vec<Reach> = Vec::new();
+    let Some(value) = t.raw("must_reach") else { return found };
+    let DeValue::Array(items) = value.get_ref() else {
+        let message = format!("`must_reach` in {} is a list of marks, not {}", t.what, kind_of(value.get_ref()));
+        cx.error(&value.span(), "wrong-type", message, "write it as [\"mirrored\"]".to_owned());
+        return found;
+    };
+    for item in items.iter() {
+        let (at, least) = match item.get_ref() {
+            DeValue::String(text) => (At { value: text.to_string(), span: item.span() }, None),
+            DeValue::Table(map) => {
+                let mut inner = Table::new("an entry of `must_reach`".to_owned(), item.span(), map);
+                for key in ["mark", "at_least"] {
+                    if !inner.has(key) {
+                        inner.missing(cx, key, if key == "mark" { "\"aligned\"" } else { "2" });
+                    }
+                }
+                let mark = inner.text(cx, "mark");
+                let least = inner.count(cx, "at_least", 1..=1 << 62).map(|n| n.value);
+                inner.finish(cx);
+                let Some(mark) = mark else { continue };
+                (mark, least)
+            }
+            other => {
+                let message = format!("`must_reach` lists marks; this is {}", kind_of(other));
+                let help = "write \"aligned\", or { mark = \"aligned\", at_least = 2 }".to_owned();
+                cx.error(&item.span(), "wrong-type", message, help);
+                continue;
+            }
+        };
+        if !marks.contains(&&*at.value) {
+            cx.unknown(&at, "unknown-name", ("mark", "marks"), marks.iter().copied());
+        } else if found.iter().any(|reach| reach.mark() == at.value) {
+            let message = format!("`{}` stands twice in `must_reach`", at.value);
+            cx.error(&at.span, "duplicate", message, "remove one of the two".to_owned());
+        } else {
+            let mark = at.value;
+            found.push(match least {
+                Some(at_least) => Reach::Times { mark, at_least },
+                None => Reach::Once(mark),
+            });
+        }
+    }
+    found
 }
 
 fn bounds<T: PartialOrd>(

@@ -130,6 +130,9 @@ impl Build<'_> {
             None
         });
         let permanent = t.boolean(&mut self.cx, "permanent").unwrap_or(false);
+        if let Some(action) = &action {
+            self.check_carried_out(t, action);
+        }
         if let Some(action) = action.as_ref().filter(|_| permanent) {
             self.check_permanent(t, action);
         }

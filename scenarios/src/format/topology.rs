@@ -1,10 +1,10 @@
 //! Reads `[clusters]`, `[links]`, `[topics]` and `[mirrors]`, and every `config` table.
 
-use super::limits;
 use super::refs::{is_literal, may_match, Build, TopicFact};
 use super::table::{kind_of, At, Table};
 use super::types::{Cluster, Config, Direction, DirectionChange, Link, Mirror, Topic};
 use super::vocabulary::{ConfigOf, ValueKind};
+use super::{limits, reach};
 use crate::units::{clip, Chance, Quantity, Size, Time};
 use mirrorlab_model::broker::Release;
 use std::collections::BTreeMap;
@@ -198,7 +198,14 @@ impl Build<'_> {
             return None;
         };
         match config_value(known.kind, value.get_ref()) {
-            Ok(text) => Some((known.name.to_string(), text)),
+            Ok(text) => {
+                if let Some(refused) = reach::config(of, &known.name, &text) {
+                    let message = format!("`{}` in {what} cannot be {}", known.name, shown(value.get_ref()));
+                    self.cx.error(&value.span(), "bad-config", message, refused.to_string());
+                    return None;
+                }
+                Some((known.name.to_string(), text))
+            }
             Err(wanted) => {
                 let message = format!("`{}` in {what} cannot be {}", known.name, shown(value.get_ref()));
                 self.cx.error(&value.span(), "bad-config", message, format!("it is {wanted}"));
@@ -358,6 +365,7 @@ impl Build<'_> {
             .and_then(|on| self.stage.clusters.get(on))
             .map_or((limits::BROKERS, 1), |c| (c.brokers, c.default_rf));
         let partitions = t.count32(&mut self.cx, "partitions", 1..=2_000_000).unwrap_or(1);
+        self.check_created(partitions, &t.key_span("partitions"));
         let rf = self.replicas(t, "rf", brokers, on.as_deref().unwrap_or("")).unwrap_or(default_rf);
         let count = t.count32(&mut self.cx, "count", 1..=2_000_000);
         let config = self.config(t, ConfigOf::Topic);
@@ -464,6 +472,8 @@ impl Build<'_> {
                     message,
                     "write a name, or a pattern such as \"orders-.*\"".to_owned(),
                 );
+            } else {
+                self.check_pattern(key, at);
             }
         }
         patterns

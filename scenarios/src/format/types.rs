@@ -440,6 +440,39 @@ pub struct Equal {
     pub value: Wanted,
 }
 
+/// A mark that a run must reach: once, or so often.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Reach {
+    /// Once.
+    Once(String),
+    /// So often.
+    Times {
+        /// The mark.
+        mark: String,
+        /// Least count.
+        at_least: u64,
+    },
+}
+
+impl Reach {
+    /// The mark's name.
+    #[must_use]
+    pub fn mark(&self) -> &str {
+        match self {
+            Self::Once(mark) | Self::Times { mark, .. } => mark,
+        }
+    }
+    /// How often it has to be reached.
+    #[must_use]
+    pub fn at_least(&self) -> u64 {
+        match self {
+            Self::Once(_) => 1,
+            Self::Times { at_least, .. } => *at_least,
+        }
+    }
+}
+
 /// What must hold at the end, beside the invariants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema, Default)]
 #[schemars(deny_unknown_fields)]
@@ -450,9 +483,9 @@ pub struct Expect {
     /// Records by topic (`CLUSTER/TOPIC`), as a reader counts them: control records and aborted ones left out.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub records: BTreeMap<String, Count>,
-    /// Marks that must be reached, else the run is vacuous.
+    /// Marks that must be reached, once or so often, else the run is vacuous.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub must_reach: Vec<String>,
+    pub must_reach: Vec<Reach>,
     /// Marks that must not be reached.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub never_reach: Vec<String>,
@@ -472,9 +505,18 @@ pub struct Expect {
     /// Upper bounds of the time from an order to stop to STOPPED, by partition: then the copy is writable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rto: Option<Bounds<Time>>,
+    /// A step of the timeline may never strike: its condition need not hold in this run (`--ignore-expect` says so). Default
+    /// false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub steps_may_miss: bool,
 }
 
 impl Expect {
+    /// Nothing, not even that every step strikes: the bare verdict.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self { steps_may_miss: true, ..Self::default() }
+    }
     /// Whether nothing is expected.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -140,9 +140,10 @@ fn drawn(kind: ChaosKind, strike: Strike, targets: &Targets, stage: &Stage, seed
     let link = || pick(seed, "chaos.link", n, &targets.links);
     let once = |action| vec![(Time(0), action)];
     let extra = || Time(between(seed, "chaos.extra", n, Time::millis(1), Time::secs(1)).0);
+    let inside_task = below(seed, "chaos.inside", n, 1_000_000_000) < u64::from(strike.inside_task.0);
     let actions = match kind {
-        ChaosKind::Crash => once(Action::Kill { node: node()?, restart_after: lasting, inside_task: false }),
-        ChaosKind::PowerLoss => once(Action::PowerLoss { node: node()?, restart_after: lasting, inside_task: false }),
+        ChaosKind::Crash => once(Action::Kill { node: node()?, restart_after: lasting, inside_task }),
+        ChaosKind::PowerLoss => once(Action::PowerLoss { node: node()?, restart_after: lasting, inside_task }),
         ChaosKind::Shutdown => once(Action::Shutdown { node: node()?, restart_after: lasting }),
         ChaosKind::Pause => once(Action::Pause { node: node()?, lasting }),
         ChaosKind::Partition | ChaosKind::OneWay => {

@@ -101,6 +101,24 @@ fn no_more_brokers_are_down_than_the_budget_allows() {
 }
 
 #[test]
+fn chaos_strikes_inside_tasks_as_often_as_it_is_told() {
+    let text = include_str!("../../replication/chaos_small.toml");
+    let strikes = |crash: &str| {
+        let scenario = Scenario::parse("x.toml", &text.replace("crash = {", &format!("crash = {{ {crash}"))).unwrap();
+        let steps = (0..40).flat_map(|seed| Plan::resolve(&scenario, seed, &Overrides::default()).stage.timeline);
+        let inside = |step: &Step| matches!(step.action, Action::Kill { inside_task: true, .. });
+        let kills: Vec<bool> =
+            steps.filter(|step| matches!(step.action, Action::Kill { .. })).map(|step| inside(&step)).collect();
+        (kills.len(), kills.into_iter().filter(|inside| *inside).count())
+    };
+    let (all, none) = strikes("");
+    assert!(all > 20 && none == 0);
+    assert_eq!(strikes("inside_task = 1, "), (all, all));
+    let (same, some) = strikes("inside_task = 0.5, ");
+    assert!(same == all && some * 4 > all && some * 4 < all * 3, "{some} of {all}");
+}
+
+#[test]
 fn the_command_line_beats_the_file() {
     let scenario =
         Scenario::parse("x.toml", include_str!("../../must_fail/m02_epoch_bump_before_append.toml")).unwrap();
@@ -109,7 +127,8 @@ fn the_command_line_beats_the_file() {
     assert!(!plan.guards().is_on(id));
     let on = Overrides { guards_on: vec!["all".into()], ignore_expect: true, ..Overrides::default() };
     let plan = Plan::resolve(&scenario, 0, &on);
-    assert!(plan.guards().is_on(id) && plan.stage.expect.is_empty());
+    assert!(plan.guards().is_on(id) && plan.stage.expect == Expect::nothing());
+    round_trip(&plan, &scenario);
     let wrong = Overrides { guards_off: vec!["EpochBumpBeforeApend".into()], ..Overrides::default() };
     let error = Plan::resolve_all(&scenario, None, &wrong).unwrap_err();
     assert_eq!(error.problems[0].help.as_deref(), Some("did you mean `EpochBumpBeforeAppend`?"));

@@ -114,6 +114,8 @@ pub struct Fake {
     pub served: BTreeMap<(NodeId, PartitionIx), Vec<(StateKey, StateRecord)>>,
     pub cluster_ids: [Arc<str>; 2],
     pub wanted: Option<DesiredState>,
+    /// An order waits behind earlier ones.
+    pub is_behind: bool,
     pub recoveries: usize,
     pub producer: Option<ProducerSight>,
     pub positions: Option<Vec<PositionSight>>,
@@ -174,8 +176,8 @@ impl Sight for Fake {
     fn recoveries(&self, _: u8, _: &str, _: &str) -> usize {
         self.recoveries
     }
-    fn wanted(&self, _: u8, _: &str, _: &str) -> Option<DesiredState> {
-        self.wanted
+    fn wanted(&self, _: u8, _: &str, _: &str) -> (Option<DesiredState>, bool) {
+        (self.wanted, self.is_behind)
     }
     fn producer(&self, _: u32) -> Option<ProducerSight> {
         self.producer

@@ -19,7 +19,7 @@ fn excuses(play: &mut Play) -> Vec<String> {
 #[test]
 fn a_settled_world_has_nothing_left() {
     let mut play = committed(2);
-    play.world.producer = Some(ProducerSight { open: 0, idle: true });
+    play.world.producer = Some(ProducerSight { open: 0, idle: true, decided_by: None });
     let position = PositionSight { partition: P, offset: Offset(8), given_up: false, read_committed: false };
     play.world.positions = Some(vec![position]);
     assert_eq!(play.left(), NOTHING);
@@ -28,8 +28,16 @@ fn a_settled_world_has_nothing_left() {
 #[test]
 fn l1_waits_for_every_verdict() {
     let mut play = committed(2);
-    play.world.producer = Some(ProducerSight { open: 2, idle: false });
+    let mut open = ProducerSight { open: 2, idle: false, decided_by: None };
+    play.world.producer = Some(open);
     assert_eq!(play.left(), ["L1"]);
+    assert_eq!(play.retry_at(), None);
+    // What nobody takes is decided when its time is over: worth waiting for, if that is all.
+    open.decided_by = Some(Nanos::from_secs(7));
+    play.world.producer = Some(open);
+    assert_eq!((play.left(), play.retry_at()), (vec!["L1".to_owned()], open.decided_by));
+    play.append(0, 1, Origin::Client, &batch(8, 1, 1));
+    assert_eq!((play.left(), play.retry_at()), (vec!["L6".to_owned(), "L1".to_owned()], None));
 }
 
 #[test]
@@ -153,6 +161,28 @@ fn l14_waits_for_metadata() {
     let mut play = committed(2);
     play.world.applied.insert(node(0, 2), MetadataImage::default());
     assert_eq!(play.left(), ["L14"]);
+}
+
+/// The source grew: what is to be copied grows with the mirror's next look at its metadata.
+#[test]
+fn l14_waits_for_a_topic_to_grow_with_its_source() {
+    let grow = |play: &mut Play, cluster| {
+        let state = play.world.images[1].partition(P).expect("a partition").state.clone();
+        let (partition, topic) = (PartitionIx(1), TopicIx(0));
+        play.record(cluster, &Record::Partition { partition, topic, number: 1, state });
+    };
+    let mut play = mirroring();
+    copy(&mut play, &batch(0, 1, 5), 0, 5);
+    copy(&mut play, &batch(5, 1, 3), 5, 8);
+    grow(&mut play, 0);
+    assert_eq!(play.left(), ["L14"]);
+    assert!(!play.quiet().contains(&"S46".to_owned()));
+    grow(&mut play, 1);
+    assert!(!play.left().contains(&"L14".to_owned()));
+    let mut play = mirroring();
+    grow(&mut play, 0);
+    play.world.down.extend((1..=3).map(|broker| node(0, broker)));
+    assert!(excuses(&mut play).contains(&"L14: source down".to_owned()));
 }
 
 #[test]

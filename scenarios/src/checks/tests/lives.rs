@@ -242,6 +242,32 @@ fn s32_sees_writers_before_stopped_is_committed_and_copies_after_it() {
     assert_eq!(lived.play.append(1, 1, Origin::Coordinator, &placed(&marker, 5, OURS)), ["S32"]);
 }
 
+/// A leader that was deposed while it slept appends what had come in before: nobody takes that from it.
+#[test]
+fn s32_leaves_a_deposed_leader_to_its_own_term() {
+    let sleeper = |own_epoch| {
+        let mut lived = Lived::copying();
+        lived.play.change(1, 2, OURS + 1, 0b110, 0);
+        lived.play.lead(1, 2, OURS + 1);
+        lived.order(DesiredState::Stopped);
+        let end = position(1, Some((THEIRS, 5)));
+        lived.play.store(1, 2, &placed(&reset(5), 5, OURS + 1));
+        for (number, state) in [(3, M::Stopping), (4, M::Stopped)] {
+            assert_eq!(lived.commit(1, std::slice::from_ref(&end)), NOTHING);
+            let from = std::mem::replace(&mut lived.state, state);
+            assert_eq!(lived.commit(1, &[record(1, state, OURS + 1, number)]), NOTHING);
+            lived.play.world.mirrors.insert((node(1, 2), P), MirrorSight { state_epoch: number, ..sight(state) });
+            let (mirror, to) = (MirrorIx(0), state);
+            lived.play.at(node(1, 2), Trace::MirrorStateChanged { partition: P, mirror, from, to, attempt: 0 });
+        }
+        let own = lived.play.replica(1, 1);
+        (own.leads, own.epoch) = (true, LeaderEpoch(own_epoch));
+        lived.play.append(1, 1, Origin::Mirror, &batch(5, THEIRS, 3))
+    };
+    assert_eq!(sleeper(OURS), NOTHING);
+    assert!(sleeper(OURS + 1).contains(&"S32".to_owned()));
+}
+
 #[test]
 fn s33_sees_copies_behind_the_end_that_a_stop_noted() {
     let mut lived = Lived::copying();
@@ -268,6 +294,34 @@ fn s35_sees_a_cut_of_what_both_had() {
     assert_eq!(lived.enter(M::LogAlignment), NOTHING);
     lived.cut(0, CutCause::Alignment);
     assert_eq!(lived.enter(M::Mirroring), ["S35"]);
+}
+
+/// Another mirror of the same source begins, is stopped before it copied, and begins again: where that ended is no end.
+#[test]
+fn s35_takes_a_session_that_copied_nothing_for_none() {
+    let again = |end: (i32, i64), cut: bool| {
+        let mut lived = Lived::new();
+        assert_eq!(lived.enter(M::LogAlignment), NOTHING);
+        lived.order(DesiredState::Stopped);
+        for broker in 1..=3 {
+            lived.play.store(1, broker, &batch(0, THEIRS, 5));
+            lived.play.replica(1, broker).hw = Offset(5);
+        }
+        lived.number += 1;
+        assert_eq!(lived.commit(1, &[record(1, M::Stopping, OURS, lived.number), position(1, Some(end))]), NOTHING);
+        lived.state = M::Stopping;
+        (1..=3).for_each(|broker| lived.play.store(1, broker, &reset(5)));
+        (1..=3).for_each(|broker| lived.play.replica(1, broker).producers = Default::default());
+        assert_eq!(lived.enter(M::Stopped), NOTHING);
+        lived.order(DesiredState::Mirroring);
+        assert_eq!(lived.enter(M::LogAlignment), NOTHING);
+        (1..=3).for_each(|broker| lived.play.shorten(1, broker, if cut { 0 } else { 5 }));
+        lived.enter(M::Mirroring)
+    };
+    assert_eq!(again((-1, 0), true), NOTHING);
+    assert_eq!(again((-1, 0), false), ["S35"]);
+    assert_eq!(again((THEIRS, 5), true), ["S35"]);
+    assert_eq!(again((THEIRS, 5), false), NOTHING);
 }
 
 #[test]
@@ -427,6 +481,25 @@ fn s38_sees_a_coordinator_that_serves_something_else() {
     assert_eq!(load(Vec::new()), ["S38"]);
 }
 
+/// Two tombstones end a life, in one batch or in two, and begin no new one.
+#[test]
+fn s38_knows_that_a_deleted_mirror_left_nothing() {
+    let load = |removed: &[&[MirrorRecord]]| {
+        let mut lived = Lived::stopped();
+        for records in removed {
+            assert_eq!(lived.commit(1, records), NOTHING);
+        }
+        lived.play.world.served.insert((node(1, 1), HOME), Vec::new());
+        let end = lived.play.world.replicas[&(node(1, 1), HOME)].end;
+        lived.play.at(node(1, 1), Trace::MirrorStatesLoaded { partition: HOME, end })
+    };
+    let (state, position) = (MirrorRecord::State(key(1), None), position(1, None));
+    assert_eq!(load(&[]), ["S38"]);
+    assert_eq!(load(&[&[state.clone(), position.clone()]]), NOTHING);
+    assert_eq!(load(&[&[state.clone()], &[position]]), NOTHING);
+    assert_eq!(load(&[&[state]]), NOTHING);
+}
+
 #[test]
 fn s39_sees_a_stop_without_a_position_and_one_with_two() {
     let mut lived = Lived::copying();
@@ -467,6 +540,35 @@ fn s40_sees_a_stop_without_a_reset_and_producers_that_outlive_it() {
     producers.apply(&BatchView::parse(&batch(0, THEIRS, 5)).expect("a batch"), || true);
     lived.play.replica(1, 2).producers = producers;
     assert_eq!(lived.enter(M::Stopped), ["S40"]);
+}
+
+/// The reset was committed and lost, with some of what was mirrored: the next leader owes another one.
+#[test]
+fn s40_sees_who_writes_where_the_reset_was_lost() {
+    let writes = |repeated: bool, left: i64| {
+        let mut lived = Lived::stopped();
+        let mut end = left;
+        for broker in 1..=3 {
+            lived.play.shorten(1, broker, left);
+            lived.play.core.ghost.clusters[1].partition(P).members[broker as usize - 1].end = Offset(left);
+        }
+        if left == 4 {
+            let bytes = batch(0, THEIRS, left);
+            (1..=3).for_each(|broker| lived.play.shorten(1, broker, 0));
+            (1..=3).for_each(|broker| lived.play.store(1, broker, &bytes));
+        }
+        lived.play.replica(1, 1).epoch = LeaderEpoch(OURS + 2);
+        if repeated {
+            lived.play.store(1, 1, &placed(&reset(end), end, OURS + 2));
+            end += 1;
+            lived.play.core.ghost.clusters[1].partition(P).members[0].end = Offset(end);
+        }
+        lived.play.append(1, 1, Origin::Client, &batch(end, OURS + 2, 1))
+    };
+    for left in [5, 4, 0] {
+        assert!(writes(false, left).contains(&"S40".to_owned()));
+        assert!(!writes(true, left).contains(&"S40".to_owned()));
+    }
 }
 
 #[test]
@@ -623,6 +725,34 @@ fn s50_sees_a_lag_that_is_told_too_low() {
     assert!(tell(3, true).contains(&"S50".to_owned()));
 }
 
+/// The source's topic is deleted and created again: its epochs begin anew, and what the mirror tells is an answer of the old one.
+#[test]
+fn s50_compares_no_two_topics_of_one_name() {
+    let mut lived = Lived::copying();
+    let told = MirrorSight { lag: Some(0), source_hw: Offset(5), state_epoch: 2, ..sight(M::Mirroring) };
+    lived.play.world.mirrors.insert((node(1, 1), P), told);
+    let state = lived.play.world.images[0].partition(P).expect("a partition").state.clone();
+    lived.play.record(0, &Record::RemoveTopic { topic: TopicIx(0) });
+    lived.play.record(0, &Record::Topic { topic: TopicIx(1), id: TopicId(6), name: "t".into() });
+    let partition = PartitionIx(1);
+    lived.play.record(0, &Record::Partition { partition, topic: TopicIx(1), number: 0, state });
+    for broker in 1..=3 {
+        lived.play.world.replicas.insert((node(0, broker), partition), FakeReplica::default());
+    }
+    lived.play.core.ghost.clusters[0].partition(partition).leader = BrokerId(1);
+    let quiet = |lived: &Lived, settled| {
+        let mut core = lived.play.core.clone();
+        let found: Vec<String> = core.at_quiet(&lived.play.world, settled).into_iter().map(|v| v.id).collect();
+        found
+    };
+    assert_eq!(quiet(&lived, false), NOTHING);
+    assert!(quiet(&lived, true).contains(&"S50".to_owned()));
+    assert!(lived.play.left().contains(&"L8".to_owned()));
+    lived.play.world.mirrors.insert((node(1, 1), P), MirrorSight { state_epoch: 3, ..sight(M::Failed) });
+    assert!(!quiet(&lived, true).contains(&"S50".to_owned()));
+    assert!(!lived.play.left().contains(&"L8".to_owned()));
+}
+
 #[test]
 fn l7_waits_for_markers_and_excuses_what_the_source_owes() {
     let mut lived = Lived::stopped();
@@ -659,6 +789,13 @@ fn l10_waits_for_what_was_ordered_and_for_a_stop_that_was_refused() {
     lived.play.world.mirrors.insert((node(1, 1), P), MirrorSight { retries: true, ..sight(M::Failed) });
     lived.play.world.wanted = Some(DesiredState::Stopped);
     assert!(lived.play.left().contains(&"L10".to_owned()), "FAILED is no excuse for a stop");
+    // What waits behind another order was never sent.
+    let mut lived = Lived::copying();
+    copy(&mut lived.play, &batch(5, THEIRS, 3), 5, 8);
+    lived.play.world.wanted = Some(DesiredState::Mirroring);
+    lived.play.world.is_behind = true;
+    assert_eq!(lived.play.left(), NOTHING);
+    assert!(lived.play.core.liveness(&lived.play.world).excuses[0].contains("order waits (operator)"));
     let mut lived = Lived::copying();
     lived.play.world.mirrors.clear();
     assert_eq!(lived.play.left(), ["L10"]);
