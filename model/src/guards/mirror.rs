@@ -78,4 +78,5 @@ registry! { base 256;
     guard PositionOfEveryMirror: "The last position is looked up in every mirror that copied from here, whatever its name.", "C20, spec 3.6", ["S35"];
     guard ReverseHasStopped: "A way back begins only when the way forth is STOPPED: before, where it ends is not fixed.", "C30, spec 2.5", ["S35", "L10", "S47"];
     guard LostResetIsRepeated: "Who comes to lead a STOPPED partition whose log lost the markers and the reset of its stop writes them again.", "found by seed 20 of lifecycle/crash_at_every_step_of_stop; decision 13", ["S40", "L7"];
+    guard FailedStopBeginsAnew: "A stop that failed begins with its position again when it is retried.", "found by seed 115 of mirror/chaos_inside_a_task; decisions 12, 13", ["L10", "L11", "L9"];
 }

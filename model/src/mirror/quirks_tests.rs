@@ -1,4 +1,4 @@
-//! Quirks that no scenario shows, each on and off.
+//! Quirks in small, each on and off.
 
 use crate::guards::prototype as quirk;
 use crate::ids::{LeaderEpoch, MirrorIx, PartitionIx, TopicIx};
@@ -8,7 +8,7 @@ use crate::replica::testing::batch_at;
 use crate::states::{DesiredState, MirrorState};
 
 /// D-42. Two topics stop, and wait for their bumps, which went in one request. One of them is deleted meanwhile: the bump of the
-/// other comes, and it waits on. (No scenario: the two must have copied in their very leader epochs at that moment.)
+/// other comes, and it waits on.
 #[test]
 fn d_42_a_bump_waits_for_a_deleted_topic() {
     for (on, state) in [(false, MirrorState::Stopped), (true, MirrorState::Stopping)] {

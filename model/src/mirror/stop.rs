@@ -223,12 +223,14 @@ impl MirrorManager {
     }
 }
 
-/// Whether something local lies behind what was mirrored that is no marker: a reset, as no stop leaves anything else there.
+/// Whether something local lies behind what was mirrored, or what is left of it, that is no marker: a reset, as no stop leaves
+/// anything else there. What is local is above the last mirrored epoch, wherever it begins.
 fn is_closed(log: &Log, position: LastPosition, disk: &dyn Disk) -> bool {
-    let mut at = position.offset;
-    if log.start() > at {
+    if log.start() > position.offset {
         return true; // that was removed since
     }
+    let local = log.epochs().entries().iter().find(|entry| entry.epoch > position.epoch);
+    let mut at = local.map_or(log.end(), |entry| entry.start);
     while at < log.end() {
         let Ok(Some(bytes)) = log.batch_at(disk, at) else { return true };
         match BatchView::parse(&bytes) {

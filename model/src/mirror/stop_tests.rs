@@ -3,10 +3,12 @@
 use crate::guards::mirror as guard;
 use crate::ids::{LeaderEpoch, MirrorIx, Offset, PartitionIx, TopicIx};
 use crate::metadata::records::Record;
+use crate::mirror::fetcher::FailCause;
+use crate::mirror::stop::StopStep;
 use crate::mirror::testing::Rig;
 use crate::record::{BatchView, ControlType};
 use crate::replica::testing::batch_at;
-use crate::states::{DesiredState, MirrorState};
+use crate::states::{DesiredState, LastPosition, MirrorState};
 use crate::trace::CutCause;
 
 /// A partition that copied `0..1` in the source's epoch 0, and is STOPPED in its own epoch 1, with the reset at 1.
@@ -48,6 +50,9 @@ fn a_reset_that_was_lost_is_repeated_by_the_next_leader() {
         assert_eq!(rig.end(), to + i64::from(on), "guard {on}");
         if on {
             assert_eq!(last(&rig), (Some(ControlType::MirrorPidReset), LeaderEpoch(3)));
+            // It lies below the position then: once more is not needed.
+            rig.new_term(0, 5);
+            assert_eq!(rig.end(), to + 1);
         }
     }
 }
@@ -61,4 +66,29 @@ fn a_reset_that_is_there_is_not_repeated() {
     rig.produce(0, 3);
     rig.new_term(0, 5);
     assert_eq!(rig.end(), 5);
+}
+
+/// The position is committed, its answer was overtaken by that of FAILED: the retry notes it again, which changes nothing.
+#[test]
+fn a_stop_that_failed_begins_with_its_position_again() {
+    for on in [true, false] {
+        let mut rig = Rig::new();
+        rig.guards.set(guard::FailedStopBeginsAnew, on);
+        rig.fetching(0, "orders", 0);
+        rig.fetched(1, &[batch_at(0, 1, 0, 1)]);
+        let (topic, mirror) = (TopicIx(0), Some(MirrorIx(0)));
+        rig.metadata(&[Record::MirrorTopicStateChange { topic, mirror, desired: DesiredState::Stopped }]);
+        assert_eq!(rig.state(0).0, MirrorState::Stopping, "its bump is awaited");
+        rig.with(|manager, task, cx, now| {
+            let part = manager.part_mut(PartitionIx(0)).expect("a mirrored partition");
+            part.stop = StopStep::Position;
+            part.record.as_mut().expect("a record").position = None;
+            manager.fail(now, PartitionIx(0), FailCause::StopTimedOut, task, cx);
+        });
+        assert_eq!(rig.state(0).0, MirrorState::Failed);
+        rig.pass(60);
+        assert_eq!(rig.state(0).0, MirrorState::Stopping);
+        let known = rig.manager.part(PartitionIx(0)).and_then(|part| part.record.as_ref()?.position);
+        assert_eq!(known, on.then_some(LastPosition { epoch: LeaderEpoch(0), offset: Offset(1) }));
+    }
 }

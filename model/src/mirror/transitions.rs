@@ -7,6 +7,7 @@ use crate::mirror::epochs::needs_bump;
 use crate::mirror::fetcher::{FailCause, Outcome};
 use crate::mirror::manager::{MirrorManager, MirrorTask, WAIT_MAX};
 use crate::mirror::persist::Change;
+use crate::mirror::stop::StopStep;
 use crate::ports::Cx;
 use crate::states::{DesiredState, LastPosition, MirrorState};
 
@@ -166,6 +167,10 @@ impl MirrorManager {
         if part.state == MirrorState::Stopping && cx.guards.quirk(quirk::FailedStopIsOnlyLogged) {
             self.stopping.remove(&partition);
             return;
+        }
+        // What it awaited may have come about and never be told: the answer to a write that another one overtook is not looked at.
+        if !cx.guards.admits(guard::FailedStopBeginsAnew, part.stop == StopStep::Begins) {
+            part.stop = StopStep::Begins;
         }
         let mirror = part.mirror;
         part.cause = Some(cause);

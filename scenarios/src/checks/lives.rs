@@ -224,10 +224,11 @@ pub(super) fn read<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost) {
     cx.at.partition = Some(home);
 }
 
-/// The partition that a key names, as far as this cluster has it.
+/// The partition that a key names, as far as this cluster has it; or had it, as far as its coordinator knows: a topic that is
+/// deleted has states until brokers hear of it.
 pub(super) fn partition_of<S: Sight>(cx: &Cx<'_, S>, key: &StateKey) -> Option<PartitionIx> {
-    let image = cx.sight.image(cx.at.cluster).or_else(|| cx.sight.broker_image(cx.at.node?))?;
-    image.partition_of(image.topic_of(key.topic)?, key.number)
+    let images = [cx.sight.image(cx.at.cluster), cx.at.node.and_then(|node| cx.sight.broker_image(node))];
+    images.into_iter().flatten().find_map(|image| image.partition_of(image.topic_of(key.topic)?, key.number))
 }
 
 fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, record: &MirrorRecord, silent: bool) {

@@ -500,6 +500,18 @@ fn s38_knows_that_a_deleted_mirror_left_nothing() {
     assert_eq!(load(&[&[state]]), NOTHING);
 }
 
+/// The controller deleted the topic, and the broker has not heard of it yet: its states are committed like any other's.
+#[test]
+fn s38_reads_the_states_of_a_topic_that_is_deleted_and_not_forgotten() {
+    let mut lived = Lived::copying();
+    let before = lived.play.world.images[1].clone();
+    lived.play.world.applied.insert(node(1, 1), before);
+    lived.play.record(1, &Record::RemoveTopic { topic: TopicIx(0) });
+    assert_eq!(lived.enter(M::Stopping), NOTHING);
+    lived.number += 1;
+    assert_eq!(lived.act(M::Failed), ["S38"], "nothing of that is committed");
+}
+
 #[test]
 fn s39_sees_a_stop_without_a_position_and_one_with_two() {
     let mut lived = Lived::copying();
