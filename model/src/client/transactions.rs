@@ -455,9 +455,11 @@ impl Producer {
                 Meaning::Abort => {
                     // The next transaction may meet the same refusal.
                     txn.not_before = now.mono + self.config.retry_backoff;
+                    txn.wanted.remove(&slot);
                     self.fail_transaction(error, false, cx);
                 }
                 Meaning::AbortAndBump => {
+                    txn.wanted.remove(&slot);
                     self.fail_transaction(error, true, cx);
                 }
                 Meaning::Fatal => return self.fail_for_good(error, cx),

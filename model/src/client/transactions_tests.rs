@@ -216,3 +216,26 @@ fn without_the_guards_a_producer_writes_before_it_may_and_ends_before_it_should(
     let open = play.bench.process.open_records();
     assert!(open > 0 && play.ended(ErrorCode::None));
 }
+
+/// Two partitions are refused at once: both end their records, the transaction is aborted, and the next one is tried. Neither
+/// is asked for again for a transaction that is over.
+#[test]
+fn two_refused_partitions_abort_one_transaction() {
+    let mut config = config(0);
+    config.load.limit = Some(4);
+    if let Some(txn) = &mut config.transactions {
+        txn.records = 2;
+    }
+    let mut play = Play::new(Guards::default(), config);
+    assert_eq!(play.added(ErrorCode::ConcurrentTransactions), [0]);
+    assert_eq!(play.added(ErrorCode::ReadOnlyTopic), [0, 1]);
+    play.bench.pass_ms(99);
+    assert!(!play.bench.requests.iter().any(|r| matches!(r.message.body, Body::AddPartitionsToTxnRequest(_))));
+    play.bench.pass_ms(30);
+    assert_eq!(play.told(), [(0, 2, TxnOutcome::Aborted)]);
+    assert_eq!(play.added(ErrorCode::None), [0, 1]);
+    play.produced(ErrorCode::None);
+    assert!(play.ended(ErrorCode::None));
+    assert_eq!(play.told(), [(2, 4, TxnOutcome::Committed)]);
+    assert!(play.idle());
+}
