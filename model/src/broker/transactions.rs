@@ -164,6 +164,13 @@ impl Transactions {
         let mut engine = Engine::new(Txns::default(), log.start().0);
         let mut bad = false;
         let read = log.for_each_batch(cx.disk, log.start(), |batch| {
+            // What rotted on the disk may still parse: a wrong decision would be obeyed as if it were committed (BAD-20).
+            // Offsets are not under the checksum.
+            let in_place = batch.base_offset().0 >= engine.end() && batch.next_offset() <= log.end();
+            if !in_place || !batch.crc_valid() {
+                bad = true;
+                return;
+            }
             for record in batch.records() {
                 let parsed = record
                     .ok()

@@ -272,3 +272,34 @@ fn markers_of_an_older_coordinator_are_refused_and_mirrored_partitions_take_none
     let refused = [(0, ErrorCode::ReadOnlyTopic), (9, ErrorCode::OperationNotAttempted)];
     assert_eq!(add(&mut host, 0, &[P0, STATE]), refused);
 }
+
+/// BAD-20 for `__transaction_state`. A bit of the log turned: the load is refused and the coordinator unavailable, whichever
+/// bit it is; no decision is taken from what rotted.
+#[test]
+fn bad_20_a_corrupt_batch_refuses_the_load_of_transactions() {
+    let mut host = host(&[1]);
+    init(&mut host, "pay");
+    initiated(&mut host);
+    add(&mut host, 0, &[THERE]);
+    assert_eq!(end(&mut host, 0, false), ErrorCode::None);
+    host.metadata(&[moves(STATE, 2, 1)]);
+    let log = host.broker().replicas.log(STATE).expect("its log");
+    let (files, size): (Vec<_>, _) = (log.segments().map(|segment| segment.file).collect(), log.size_bytes());
+    assert_eq!((files.len(), log.end().0), (1, 3));
+    let clean = host.disk.clone();
+    let mut refused = 0;
+    for (turn, at) in (size / 3..size).enumerate() {
+        host.disk = clean.clone();
+        host.disk.rot(files[0], at);
+        host.metadata(&[moves(STATE, 1, 2 * turn as i32 + 2)]);
+        // The leader epoch of a batch is not under its checksum, and nothing here depends on it.
+        let unseen = state_of(&host) == Some((TxnState::PrepareAbort, 0, 1));
+        if !unseen {
+            assert_eq!(state_of(&host), None, "byte {at}");
+            assert_eq!(end(&mut host, 0, false), ErrorCode::CoordinatorNotAvailable, "byte {at}");
+            refused += 1;
+        }
+        host.metadata(&[moves(STATE, 2, 2 * turn as i32 + 3)]);
+    }
+    assert!(refused > 60, "{refused} of {} bytes", size - size / 3);
+}
