@@ -4,9 +4,11 @@ use crate::broker::broker::{Broker, FORWARDS};
 use crate::broker::groups::coordinator_of;
 use crate::broker::lanes::{kind, timer, TRANSACTIONS};
 use crate::broker::markers::JobId;
+use crate::broker::on_clients::WantsId;
 use crate::broker::pending::Goal;
 use crate::broker::transactions::{Transactions, TxnTask};
 use crate::coordinator::routing::TRANSACTION_TOPIC;
+use crate::coordinator::txn_plan::ENDS_RAISE_EPOCH;
 use crate::coordinator::txn_records::Member;
 use crate::guards::transactions as guard;
 use crate::ids::{BrokerId, ConnId, Nanos, Now, Offset, PartitionIx, ProducerId};
@@ -118,7 +120,7 @@ impl Broker {
         let Self { txns, image, replicas, .. } = self;
         let mut task = TxnTask { image, replicas };
         if txns.init((conn, correlation), request, fresh, now, &mut task, cx) {
-            self.wait_for_producer_id(conn, correlation, Some(Box::new(request.clone())), now, cx);
+            self.wait_for_producer_id(conn, correlation, WantsId::Init(Box::new(request.clone())), now, cx);
         }
     }
 
@@ -156,16 +158,20 @@ impl Broker {
         Ok((topic.name.clone(), found.number))
     }
 
+    /// Ends a transaction. `fresh` is a producer id that nobody has, if one is at hand.
     pub(crate) fn on_end_txn(
         &mut self,
         conn: ConnId,
         correlation: u32,
         request: &EndTxnRequest,
+        fresh: Option<ProducerId>,
         now: Now,
         cx: &mut Cx,
     ) {
         let Self { txns, image, replicas, .. } = self;
-        txns.end((conn, correlation), request, now, &mut TxnTask { image, replicas }, cx);
+        if txns.end((conn, correlation), request, fresh, now, &mut TxnTask { image, replicas }, cx) {
+            self.wait_for_producer_id(conn, correlation, WantsId::End(Box::new(request.clone())), now, cx);
+        }
     }
 
     /// Follows the leaderships of `__transaction_state` in a delta that the replicas applied.
@@ -268,6 +274,7 @@ impl Broker {
             epoch: found.epoch,
             commit: found.commit,
             coordinator_epoch: found.coordinator_epoch,
+            version: found.version,
             parts: Vec::new(),
         };
         let produced = self.write_txn_marker(&marker, partition, self.pending.ticket(), now, cx);
@@ -298,9 +305,10 @@ impl Broker {
             // It is being stopped: the marker waits until the position and the reset are in the log (decision 9).
             return refused(partition, ErrorCode::CoordinatorLoadInProgress);
         }
-        let TxnMarker { producer, epoch, commit, coordinator_epoch, .. } = *marker;
+        let TxnMarker { producer, epoch, commit, coordinator_epoch, version, .. } = *marker;
+        let raised = i16::from(version) >= ENDS_RAISE_EPOCH;
         let bytes = end_txn_marker(commit, producer, epoch, coordinator_epoch, now.wall_ms);
-        self.replicas.write_marker(partition, &bytes, ticket, now, cx)
+        self.replicas.write_marker(partition, &bytes, raised, ticket, now, cx)
     }
 }
 

@@ -144,29 +144,36 @@ fn a_transaction_from_its_producer_id_to_its_last_marker() {
     assert_eq!(add(&mut host, 0, &[P0, THERE]), all);
     assert_eq!(state_of(&host), Some((TxnState::Ongoing, 0, 2)));
     assert_eq!(end(&mut host, 0, true), ErrorCode::None);
-    assert_eq!(markers(&host), [(true, 0, 0)], "its own partition has the marker");
+    assert_eq!(markers(&host), [(true, 1, 0)], "its own partition has the marker");
     assert_eq!(end(&mut host, 0, true), ErrorCode::ConcurrentTransactions, "the other one not yet");
-    assert_eq!(add(&mut host, 0, &[P0]), [(0, ErrorCode::ConcurrentTransactions)]);
+    assert_eq!(add(&mut host, 1, &[P0]), [(0, ErrorCode::ConcurrentTransactions)]);
 
     answer_markers(&mut host, ErrorCode::NotLeaderOrFollower);
-    assert_eq!(state_of(&host), Some((TxnState::PrepareCommit, 0, 2)));
+    assert_eq!(state_of(&host), Some((TxnState::PrepareCommit, 1, 2)));
     host.advance(100);
     let ((conn, _), again) = marker_request(&mut host);
     let marker = &again.markers[0];
     assert_eq!((marker.producer.0, marker.commit, marker.coordinator_epoch), (50, true, 0));
+    assert_eq!((marker.epoch.0, marker.version), (1, 2));
     assert_eq!(marker.parts, [THERE]);
     // Its leadership moves while the answer is awaited.
     host.input(Input::Closed { conn, why: CloseReason::Reset });
     host.metadata(&[moves(THERE, 1, 1)]);
     host.advance(100);
-    assert_eq!(state_of(&host), Some((TxnState::CompleteCommit, 0, 0)));
+    assert_eq!(state_of(&host), Some((TxnState::CompleteCommit, 1, 0)));
     assert!(host.trace.contains(&Trace::TxnCompleted {
         producer: ProducerId(50),
-        epoch: ProducerEpoch(0),
+        epoch: ProducerEpoch(1),
         commit: true
     }));
     assert_eq!(end(&mut host, 0, true), ErrorCode::None, "a repeated request");
     assert_eq!(end(&mut host, 0, false), ErrorCode::InvalidTxnState);
+    // The next transaction: the request of the one before is late.
+    assert_eq!(add(&mut host, 0, &[P0]), [(0, ErrorCode::ProducerFenced)]);
+    assert_eq!(add(&mut host, 1, &[P0]), [(0, ErrorCode::None)]);
+    assert_eq!(end(&mut host, 0, true), ErrorCode::ProducerFenced);
+    assert_eq!(end(&mut host, 1, false), ErrorCode::None);
+    assert_eq!(markers(&host), [(true, 1, 0), (false, 2, 0)]);
 }
 
 #[test]
@@ -193,7 +200,7 @@ fn a_new_coordinator_sends_the_markers_of_decisions_that_it_finds() {
         let ((conn, _), _) = marker_request(&mut host);
         host.metadata(&[moves(STATE, 2, 1)]);
         host.metadata(&[moves(STATE, 1, 2)]);
-        assert_eq!(state_of(&host), Some((TxnState::PrepareAbort, 0, 1)));
+        assert_eq!(state_of(&host), Some((TxnState::PrepareAbort, 1, 1)));
         // It still waits for the answer to what the former coordinator asked.
         host.input(Input::Closed { conn, why: CloseReason::Reset });
         host.advance(100);
@@ -217,6 +224,9 @@ fn a_transaction_that_is_open_for_too_long_is_aborted_under_a_higher_epoch() {
     assert_eq!(state_of(&host), Some((TxnState::CompleteAbort, 1, 0)));
     assert_eq!(end(&mut host, 0, true), ErrorCode::ProducerFenced);
     assert_eq!(add(&mut host, 0, &[P0]), [(0, ErrorCode::ProducerFenced)]);
+    // Who aborts what was aborted goes on from there (KIP-890).
+    assert_eq!(end(&mut host, 0, false), ErrorCode::None);
+    assert_eq!(add(&mut host, 1, &[P0]), [(0, ErrorCode::None)]);
 }
 
 #[test]
@@ -242,6 +252,7 @@ fn markers_of_an_older_coordinator_are_refused_and_mirrored_partitions_take_none
             epoch: ProducerEpoch(0),
             commit: false,
             coordinator_epoch,
+            version: 0,
             parts: vec![P0, PartitionIx(77)],
         };
         host.client(1, WriteTxnMarkersRequest { markers: vec![marker] });
@@ -273,6 +284,41 @@ fn markers_of_an_older_coordinator_are_refused_and_mirrored_partitions_take_none
     assert_eq!(add(&mut host, 0, &[P0, STATE]), refused);
 }
 
+/// A marker of transaction version 2 is written once: the same again is answered, and one that is late is refused.
+#[test]
+fn a_repeated_marker_is_answered_and_a_late_one_refused() {
+    let write = |host: &mut Host, epoch| {
+        let (producer, epoch) = (ProducerId(7), ProducerEpoch(epoch));
+        let marker = TxnMarker { producer, epoch, commit: true, coordinator_epoch: 4, version: 2, parts: vec![P0] };
+        host.client(1, WriteTxnMarkersRequest { markers: vec![marker] });
+        match host.take("WriteTxnMarkersResponse").1.body {
+            Body::WriteTxnMarkersResponse(answer) => answer.markers[0].parts[0].1,
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut host = host(&[1]);
+    assert_eq!((write(&mut host, 3), write(&mut host, 3)), (ErrorCode::None, ErrorCode::None));
+    assert_eq!(markers(&host).len(), 1, "written once");
+    assert_eq!(write(&mut host, 2), ErrorCode::InvalidProducerEpoch);
+    host.guards.set(txn_guard::RepeatedMarkerIsDone, false);
+    assert_eq!(write(&mut host, 3), ErrorCode::InvalidProducerEpoch);
+    host.guards.set(txn_guard::MarkerAboveProducer, false);
+    assert_eq!((write(&mut host, 3), markers(&host).len()), (ErrorCode::None, 2));
+}
+
+/// A coordinator that lost what it had decided (all its replicas lost power) decides under an epoch that its producer is past:
+/// the markers are refused, and the transaction is over all the same.
+#[test]
+fn a_transaction_that_its_partitions_are_past_is_over() {
+    let mut host = host(&[1]);
+    init(&mut host, "pay");
+    initiated(&mut host);
+    add(&mut host, 0, &[THERE]);
+    assert_eq!(end(&mut host, 0, true), ErrorCode::None);
+    answer_markers(&mut host, ErrorCode::InvalidProducerEpoch);
+    assert_eq!(state_of(&host), Some((TxnState::CompleteCommit, 1, 0)));
+}
+
 /// BAD-20 for `__transaction_state`. A bit of the log turned: the load is refused and the coordinator unavailable, whichever
 /// bit it is; no decision is taken from what rotted.
 #[test]
@@ -293,7 +339,7 @@ fn bad_20_a_corrupt_batch_refuses_the_load_of_transactions() {
         host.disk.rot(files[0], at);
         host.metadata(&[moves(STATE, 1, 2 * turn as i32 + 2)]);
         // The leader epoch of a batch is not under its checksum, and nothing here depends on it.
-        let unseen = state_of(&host) == Some((TxnState::PrepareAbort, 0, 1));
+        let unseen = state_of(&host) == Some((TxnState::PrepareAbort, 1, 1));
         if !unseen {
             assert_eq!(state_of(&host), None, "byte {at}");
             assert_eq!(end(&mut host, 0, false), ErrorCode::CoordinatorNotAvailable, "byte {at}");
