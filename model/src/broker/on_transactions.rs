@@ -2,6 +2,7 @@
 
 use crate::broker::broker::{Broker, FORWARDS};
 use crate::broker::groups::coordinator_of;
+use crate::broker::joins::Join;
 use crate::broker::lanes::{kind, timer, TRANSACTIONS};
 use crate::broker::markers::JobId;
 use crate::broker::on_clients::WantsId;
@@ -26,8 +27,11 @@ use crate::wire::messages::{
     FindCoordinatorRequest, FindCoordinatorResponse, FoundCoordinator, InitProducerIdRequest, NewTopic,
     ProducePartAnswer, ProduceResponse, TxnMarker, TxnMarkerAnswer, WriteTxnMarkersRequest, WriteTxnMarkersResponse,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+
+/// A partition that is to join a transaction: its name there, or why it may not.
+pub(crate) type Joins = (PartitionIx, Result<Member, ErrorCode>);
 
 /// What a broker keeps of transactions beside the coordinator itself.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +40,10 @@ pub(crate) struct TxnDoor {
     timer_at: Option<Nanos>,
     /// The controller was asked for the topic.
     topic_asked: bool,
+    /// Partitions that are to join a transaction, with their states.
+    pub(crate) joins: VecDeque<(ConnId, u32, Join)>,
+    /// Partitions of topics that left their mirrors, known to be STOPPED for as long as nobody wishes otherwise.
+    pub(crate) left: BTreeSet<PartitionIx>,
 }
 
 impl Broker {
@@ -132,11 +140,28 @@ impl Broker {
         now: Now,
         cx: &mut Cx,
     ) {
-        let judged: Vec<(PartitionIx, Result<Member, ErrorCode>)> =
-            request.parts.iter().map(|partition| (*partition, self.may_join(*partition, cx))).collect();
+        let judged = self.judge_joins(request, cx);
+        let unknown = self.states_to_read(&judged);
+        if unknown.is_empty() {
+            self.join(conn, correlation, request, judged, now, cx);
+        } else {
+            self.read_before_join(conn, correlation, request, unknown, now, cx);
+        }
+    }
+
+    /// Has partitions join a transaction, if all of them may.
+    pub(crate) fn join(
+        &mut self,
+        conn: ConnId,
+        correlation: u32,
+        request: &AddPartitionsToTxnRequest,
+        judged: Vec<Joins>,
+        now: Now,
+        cx: &mut Cx,
+    ) {
         if judged.iter().any(|(_, member)| member.is_err()) {
             // All or nothing, as in Kafka.
-            let verdict = |(partition, member): &(PartitionIx, Result<Member, ErrorCode>)| {
+            let verdict = |(partition, member): &Joins| {
                 (*partition, member.as_ref().err().copied().unwrap_or(ErrorCode::OperationNotAttempted))
             };
             let answer = AddPartitionsToTxnResponse { parts: judged.iter().map(verdict).collect() };
@@ -145,6 +170,11 @@ impl Broker {
         let members: Vec<Member> = judged.into_iter().filter_map(|(_, member)| member.ok()).collect();
         let Self { txns, image, replicas, .. } = self;
         txns.add((conn, correlation), request, &members, now, &mut TxnTask { image, replicas }, cx);
+    }
+
+    /// What metadata says of each partition that is to join.
+    pub(crate) fn judge_joins(&self, request: &AddPartitionsToTxnRequest, cx: &mut Cx) -> Vec<Joins> {
+        request.parts.iter().map(|partition| (*partition, self.may_join(*partition, cx))).collect()
     }
 
     fn may_join(&self, partition: PartitionIx, cx: &mut Cx) -> Result<Member, ErrorCode> {
@@ -176,6 +206,9 @@ impl Broker {
 
     /// Follows the leaderships of `__transaction_state` in a delta that the replicas applied.
     pub(crate) fn publish_transactions(&mut self, delta: &MetadataDelta, now: Now, cx: &mut Cx) {
+        if !self.txn_door.left.is_empty() {
+            self.forget_left(delta);
+        }
         let Some(topic) = self.image.topic_by_name(TRANSACTION_TOPIC) else { return };
         for partition in delta.partitions.iter() {
             let is_ours = self.image.partition(*partition).is_some_and(|p| p.topic == topic);
@@ -199,6 +232,9 @@ impl Broker {
     pub(crate) fn run_transactions(&mut self, now: Now, cx: &mut Cx) {
         while let Some(input) = self.txn_door.inbox.pop_front() {
             self.txns.markers.arrived(input, now, cx);
+        }
+        while let Some((conn, correlation, join)) = self.txn_door.joins.pop_front() {
+            self.conclude_join(conn, correlation, join, now, cx);
         }
         let Self { txns, image, replicas, .. } = self;
         let mut task = TxnTask { image, replicas };

@@ -349,3 +349,70 @@ fn bad_20_a_corrupt_batch_refuses_the_load_of_transactions() {
     }
     assert!(refused > 60, "{refused} of {} bytes", size - size / 3);
 }
+
+/// Decision 9. Metadata wishes STOPPED: until it is committed nothing of the topic joins a transaction; what is not known now
+/// may be asked again, and what is known is not asked twice.
+#[test]
+fn a_partition_that_leaves_its_mirror_joins_when_its_state_is_committed() {
+    use crate::coordinator::routing::STATE_TOPIC;
+    use crate::states::{MirrorState, StateRecord};
+    use crate::wire::messages::ReadMirrorStatesResponse;
+    let wish = |desired| Record::MirrorTopicStateChange { topic: TopicIx(0), mirror: Some(MirrorIx(0)), desired };
+    let mut host = host(&[1]);
+    init(&mut host, "pay");
+    initiated(&mut host);
+    let mut records = vec![
+        Record::Mirror { mirror: MirrorIx(0), name: "m".into() },
+        wish(DesiredState::Stopped),
+        topic(4, 9, STATE_TOPIC),
+    ];
+    let count = configs::BrokerConfig::default().mirror_state_topic_num_partitions;
+    records.extend((0..count).map(|n| partition(20 + n, 4, n, 2, &[2, 1])));
+    host.metadata(&records);
+
+    let ask = |host: &mut Host| {
+        let (producer, epoch) = (ProducerId(50), ProducerEpoch(0));
+        host.client(
+            2,
+            AddPartitionsToTxnRequest { transactional_id: "pay".into(), producer, epoch, parts: vec![P0, THERE] },
+        );
+    };
+    let told = |host: &mut Host| match host.take("AddPartitionsToTxnResponse").1.body {
+        Body::AddPartitionsToTxnResponse(answer) => answer.parts.iter().map(|(_, error)| *error).collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    // Who leads partition 0 asks for its state too.
+    let question = |host: &mut Host| {
+        let joins = |m: &Message| matches!(&m.body, Body::ReadMirrorStatesRequest(r) if r.parts.contains(&THERE));
+        let at = host.sent.iter().position(|(_, m)| joins(m)).expect("a question");
+        host.sent.remove(at)
+    };
+    let joins = |host: &mut Host, states: [Option<MirrorState>; 2]| {
+        ask(host);
+        let asked = question(host);
+        let of = |(partition, state): (PartitionIx, Option<MirrorState>)| {
+            Some((partition, ErrorCode::None, StateRecord { state: state?, ..StateRecord::default() }))
+        };
+        let parts = [P0, THERE].into_iter().zip(states).filter_map(of).collect();
+        host.reply(&asked, ReadMirrorStatesResponse { error: ErrorCode::None, parts });
+        told(host)
+    };
+    use MirrorState as M;
+    let (waits, not_tried) = (ErrorCode::CoordinatorLoadInProgress, ErrorCode::OperationNotAttempted);
+    assert_eq!(joins(&mut host, [Some(M::Stopped), Some(M::Stopping)]), [not_tried, ErrorCode::ReadOnlyTopic]);
+    // Partition 0 is known to be STOPPED from now on.
+    assert_eq!(joins(&mut host, [None, None]), [not_tried, waits], "silence is no answer");
+    assert_eq!(joins(&mut host, [None, Some(M::Unknown)]), [not_tried, waits]);
+    assert_eq!(joins(&mut host, [None, Some(M::Stopped)]), [ErrorCode::None, ErrorCode::None]);
+    ask(&mut host);
+    assert_eq!(told(&mut host), [ErrorCode::None, ErrorCode::None], "without a question");
+    // It may leave STOPPED as soon as that is wished for, and what was known is forgotten.
+    host.metadata(&[wish(DesiredState::Mirroring)]);
+    ask(&mut host);
+    assert_eq!(told(&mut host), [ErrorCode::ReadOnlyTopic; 2]);
+    host.metadata(&[wish(DesiredState::Stopped)]);
+    ask(&mut host);
+    let asked = question(&mut host);
+    host.input(Input::Closed { conn: asked.0, why: CloseReason::Reset });
+    assert_eq!(told(&mut host), [waits; 2]);
+}
