@@ -4,7 +4,8 @@
 //! One request is under way per broker; what comes meanwhile goes together. Partitions that this broker leads are handed to
 //! it ([`Markers::take_own`]) and answered for in the same way.
 
-use crate::coordinator::txn_records::Member;
+use crate::coordinator::txn_plan::ENDS_RAISE_EPOCH;
+use crate::coordinator::txn_records::{Member, TxnValue};
 use crate::guards::{prototype as quirk, transactions as guard};
 use crate::ids::{BrokerId, ConnId, Nanos, NodeId, Now, PartitionIx, ProducerEpoch, ProducerId};
 use crate::metadata::image::MetadataImage;
@@ -34,6 +35,8 @@ pub struct Job {
     pub commit: bool,
     /// The leader epoch of its coordinator.
     pub coordinator_epoch: i32,
+    /// The transaction version as markers name it: 2 and more, else 0.
+    pub version: i8,
     left: Vec<Member>,
 }
 
@@ -105,17 +108,11 @@ impl Markers {
     }
 
     /// Sends the markers of a decided transaction.
-    #[allow(clippy::too_many_arguments)] // what a marker says, and where to
-    pub fn begin(
-        &mut self,
-        home: PartitionIx,
-        id: Arc<str>,
-        (producer, epoch): (ProducerId, ProducerEpoch),
-        commit: bool,
-        coordinator_epoch: i32,
-        members: &[Member],
-    ) {
-        let job = Job { home, id, producer, epoch, commit, coordinator_epoch, left: members.to_vec() };
+    pub fn begin(&mut self, home: PartitionIx, id: Arc<str>, value: &TxnValue, commit: bool, coordinator_epoch: i32) {
+        let TxnValue { producer, epoch, members, .. } = value;
+        let version = if value.version >= ENDS_RAISE_EPOCH { value.version as i8 } else { 0 };
+        let (producer, epoch, left) = (*producer, *epoch, members.clone());
+        let job = Job { home, id, producer, epoch, commit, coordinator_epoch, version, left };
         if members.is_empty() {
             return self.done.push(job);
         }
@@ -167,7 +164,10 @@ impl Markers {
             ErrorCode::ReadOnlyTopic if cx.guards.quirk(quirk::MarkersMeetTheGate) => return,
             // A partition that follows a source gets its end from there.
             ErrorCode::None | ErrorCode::ReadOnlyTopic => {}
-            // A newer coordinator, or a newer producer by its word, was there: it finishes what is to be finished.
+            // The producer is past this transaction there. If this broker coordinates still, it lost what it had decided
+            // before (all replicas of its log lost power), and a transaction that is never over would help nobody.
+            ErrorCode::InvalidProducerEpoch if !cx.guards.admits(guard::PastMarkerIsOver, false) => {}
+            // A newer coordinator was there: it finishes what is to be finished.
             ErrorCode::InvalidProducerEpoch | ErrorCode::TransactionCoordinatorFenced => {
                 self.jobs.remove(&job);
                 return;
@@ -341,6 +341,7 @@ fn send(peer: &mut Peer, jobs: &BTreeMap<JobId, Job>, image: &MetadataImage, now
                 epoch: job.epoch,
                 commit: job.commit,
                 coordinator_epoch: job.coordinator_epoch,
+                version: job.version,
                 parts: Vec::new(),
             });
         }

@@ -12,6 +12,7 @@ pub mod boot;
 pub mod broker;
 pub mod config;
 pub mod groups;
+mod joins;
 pub mod lanes;
 pub mod lifecycle;
 pub mod markers;

@@ -2,7 +2,7 @@
 
 use crate::broker::broker::{Broker, FORWARDS};
 use crate::broker::groups::coordinator_of;
-use crate::broker::transactions::id_refused;
+use crate::broker::transactions::{end_refused, id_refused};
 use crate::guards::mirror as guard;
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, Nanos, Now, Offset, ProducerEpoch, ProducerId};
 use crate::metadata::image::TopicImage;
@@ -13,7 +13,7 @@ use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
     AllocateProducerIdsRequest, Body, BumpLeaderEpochsResponse, CreateClusterMirrorResponse, CreatePartitionsResponse,
     CreateTopicsResponse, DeleteRecordsRequest, DeleteRecordsResponse, DeleteTopicsResponse, ElectLeadersResponse,
-    IncrementalAlterConfigsResponse, InitProducerIdRequest, InitProducerIdResponse, ListOffsetsRequest,
+    EndTxnRequest, IncrementalAlterConfigsResponse, InitProducerIdRequest, InitProducerIdResponse, ListOffsetsRequest,
     ListOffsetsResponse, MetadataRequest, MetadataResponse, NamedResult, OffsetCommitRequest, OffsetCommitResponse,
     OffsetFetchRequest, OffsetFetchResponse, OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse,
     PartitionMetadata, TopicMetadata,
@@ -27,7 +27,18 @@ pub struct ProducerIdBlock {
     next: ProducerId,
     end: ProducerId,
     asked: bool,
-    waiting: VecDeque<(ConnId, u32, Option<Box<InitProducerIdRequest>>)>,
+    waiting: VecDeque<(ConnId, u32, WantsId)>,
+}
+
+/// Who waits for a producer id.
+#[derive(Clone, Debug)]
+pub(crate) enum WantsId {
+    /// A producer without transactions.
+    Producer,
+    /// A transactional id that is to get it.
+    Init(Box<InitProducerIdRequest>),
+    /// A transaction whose producer goes on with it.
+    End(Box<EndTxnRequest>),
 }
 
 impl Default for ProducerIdBlock {
@@ -143,33 +154,37 @@ impl Broker {
         if request.transactional_id.is_some() {
             return self.init_transaction(conn, correlation, request, None, now, cx);
         }
-        self.wait_for_producer_id(conn, correlation, None, now, cx);
+        self.wait_for_producer_id(conn, correlation, WantsId::Producer, now, cx);
     }
 
-    /// Someone waits for the next producer id: a producer, or a transactional id that is to get it.
+    /// Someone waits for the next producer id.
     pub(crate) fn wait_for_producer_id(
         &mut self,
         conn: ConnId,
         correlation: u32,
-        transaction: Option<Box<InitProducerIdRequest>>,
+        wants: WantsId,
         now: Now,
         cx: &mut Cx,
     ) {
-        self.ids.waiting.push_back((conn, correlation, transaction));
+        self.ids.waiting.push_back((conn, correlation, wants));
         self.give_producer_ids(now, cx);
     }
 
     fn give_producer_ids(&mut self, now: Now, cx: &mut Cx) {
         while self.ids.next < self.ids.end {
-            let Some((conn, correlation, transaction)) = self.ids.waiting.pop_front() else { return };
+            let Some((conn, correlation, wants)) = self.ids.waiting.pop_front() else { return };
             let producer = self.ids.next;
             self.ids.next = ProducerId(producer.0 + 1);
-            if let Some(request) = transaction {
-                self.init_transaction(conn, correlation, &request, Some(producer), now, cx);
-                continue;
+            match wants {
+                WantsId::Init(request) => {
+                    self.init_transaction(conn, correlation, &request, Some(producer), now, cx);
+                }
+                WantsId::End(request) => self.on_end_txn(conn, correlation, &request, Some(producer), now, cx),
+                WantsId::Producer => {
+                    let answer = InitProducerIdResponse { error: ErrorCode::None, producer, epoch: ProducerEpoch(0) };
+                    self.respond(conn, correlation, answer.into(), cx);
+                }
             }
-            let answer = InitProducerIdResponse { error: ErrorCode::None, producer, epoch: ProducerEpoch(0) };
-            self.respond(conn, correlation, answer.into(), cx);
         }
         if self.ids.waiting.is_empty() || self.ids.asked {
             return;
@@ -197,8 +212,10 @@ impl Broker {
     }
 
     fn refuse_producer_ids(&mut self, cx: &mut Cx) {
-        while let Some((conn, correlation, _)) = self.ids.waiting.pop_front() {
-            self.respond(conn, correlation, id_refused(ErrorCode::CoordinatorLoadInProgress), cx);
+        while let Some((conn, correlation, wants)) = self.ids.waiting.pop_front() {
+            let error = ErrorCode::CoordinatorLoadInProgress;
+            let refusal = if matches!(wants, WantsId::End(_)) { end_refused(error) } else { id_refused(error) };
+            self.respond(conn, correlation, refusal, cx);
         }
     }
 

@@ -2,11 +2,14 @@
 
 use crate::broker::broker::{Broker, FORWARDS};
 use crate::broker::groups::coordinator_of;
+use crate::broker::joins::Join;
 use crate::broker::lanes::{kind, timer, TRANSACTIONS};
 use crate::broker::markers::JobId;
+use crate::broker::on_clients::WantsId;
 use crate::broker::pending::Goal;
 use crate::broker::transactions::{Transactions, TxnTask};
 use crate::coordinator::routing::TRANSACTION_TOPIC;
+use crate::coordinator::txn_plan::ENDS_RAISE_EPOCH;
 use crate::coordinator::txn_records::Member;
 use crate::guards::transactions as guard;
 use crate::ids::{BrokerId, ConnId, Nanos, Now, Offset, PartitionIx, ProducerId};
@@ -24,8 +27,11 @@ use crate::wire::messages::{
     FindCoordinatorRequest, FindCoordinatorResponse, FoundCoordinator, InitProducerIdRequest, NewTopic,
     ProducePartAnswer, ProduceResponse, TxnMarker, TxnMarkerAnswer, WriteTxnMarkersRequest, WriteTxnMarkersResponse,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+
+/// A partition that is to join a transaction: its name there, or why it may not.
+pub(crate) type Joins = (PartitionIx, Result<Member, ErrorCode>);
 
 /// What a broker keeps of transactions beside the coordinator itself.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +40,10 @@ pub(crate) struct TxnDoor {
     timer_at: Option<Nanos>,
     /// The controller was asked for the topic.
     topic_asked: bool,
+    /// Partitions that are to join a transaction, with their states.
+    pub(crate) joins: VecDeque<(ConnId, u32, Join)>,
+    /// Partitions of topics that left their mirrors, known to be STOPPED for as long as nobody wishes otherwise.
+    pub(crate) left: BTreeSet<PartitionIx>,
 }
 
 impl Broker {
@@ -118,7 +128,7 @@ impl Broker {
         let Self { txns, image, replicas, .. } = self;
         let mut task = TxnTask { image, replicas };
         if txns.init((conn, correlation), request, fresh, now, &mut task, cx) {
-            self.wait_for_producer_id(conn, correlation, Some(Box::new(request.clone())), now, cx);
+            self.wait_for_producer_id(conn, correlation, WantsId::Init(Box::new(request.clone())), now, cx);
         }
     }
 
@@ -130,11 +140,28 @@ impl Broker {
         now: Now,
         cx: &mut Cx,
     ) {
-        let judged: Vec<(PartitionIx, Result<Member, ErrorCode>)> =
-            request.parts.iter().map(|partition| (*partition, self.may_join(*partition, cx))).collect();
+        let judged = self.judge_joins(request, cx);
+        let unknown = self.states_to_read(&judged);
+        if unknown.is_empty() {
+            self.join(conn, correlation, request, judged, now, cx);
+        } else {
+            self.read_before_join(conn, correlation, request, unknown, now, cx);
+        }
+    }
+
+    /// Has partitions join a transaction, if all of them may.
+    pub(crate) fn join(
+        &mut self,
+        conn: ConnId,
+        correlation: u32,
+        request: &AddPartitionsToTxnRequest,
+        judged: Vec<Joins>,
+        now: Now,
+        cx: &mut Cx,
+    ) {
         if judged.iter().any(|(_, member)| member.is_err()) {
             // All or nothing, as in Kafka.
-            let verdict = |(partition, member): &(PartitionIx, Result<Member, ErrorCode>)| {
+            let verdict = |(partition, member): &Joins| {
                 (*partition, member.as_ref().err().copied().unwrap_or(ErrorCode::OperationNotAttempted))
             };
             let answer = AddPartitionsToTxnResponse { parts: judged.iter().map(verdict).collect() };
@@ -143,6 +170,11 @@ impl Broker {
         let members: Vec<Member> = judged.into_iter().filter_map(|(_, member)| member.ok()).collect();
         let Self { txns, image, replicas, .. } = self;
         txns.add((conn, correlation), request, &members, now, &mut TxnTask { image, replicas }, cx);
+    }
+
+    /// What metadata says of each partition that is to join.
+    pub(crate) fn judge_joins(&self, request: &AddPartitionsToTxnRequest, cx: &mut Cx) -> Vec<Joins> {
+        request.parts.iter().map(|partition| (*partition, self.may_join(*partition, cx))).collect()
     }
 
     fn may_join(&self, partition: PartitionIx, cx: &mut Cx) -> Result<Member, ErrorCode> {
@@ -156,20 +188,27 @@ impl Broker {
         Ok((topic.name.clone(), found.number))
     }
 
+    /// Ends a transaction. `fresh` is a producer id that nobody has, if one is at hand.
     pub(crate) fn on_end_txn(
         &mut self,
         conn: ConnId,
         correlation: u32,
         request: &EndTxnRequest,
+        fresh: Option<ProducerId>,
         now: Now,
         cx: &mut Cx,
     ) {
         let Self { txns, image, replicas, .. } = self;
-        txns.end((conn, correlation), request, now, &mut TxnTask { image, replicas }, cx);
+        if txns.end((conn, correlation), request, fresh, now, &mut TxnTask { image, replicas }, cx) {
+            self.wait_for_producer_id(conn, correlation, WantsId::End(Box::new(request.clone())), now, cx);
+        }
     }
 
     /// Follows the leaderships of `__transaction_state` in a delta that the replicas applied.
     pub(crate) fn publish_transactions(&mut self, delta: &MetadataDelta, now: Now, cx: &mut Cx) {
+        if !self.txn_door.left.is_empty() {
+            self.forget_left(delta);
+        }
         let Some(topic) = self.image.topic_by_name(TRANSACTION_TOPIC) else { return };
         for partition in delta.partitions.iter() {
             let is_ours = self.image.partition(*partition).is_some_and(|p| p.topic == topic);
@@ -193,6 +232,9 @@ impl Broker {
     pub(crate) fn run_transactions(&mut self, now: Now, cx: &mut Cx) {
         while let Some(input) = self.txn_door.inbox.pop_front() {
             self.txns.markers.arrived(input, now, cx);
+        }
+        while let Some((conn, correlation, join)) = self.txn_door.joins.pop_front() {
+            self.conclude_join(conn, correlation, join, now, cx);
         }
         let Self { txns, image, replicas, .. } = self;
         let mut task = TxnTask { image, replicas };
@@ -268,6 +310,7 @@ impl Broker {
             epoch: found.epoch,
             commit: found.commit,
             coordinator_epoch: found.coordinator_epoch,
+            version: found.version,
             parts: Vec::new(),
         };
         let produced = self.write_txn_marker(&marker, partition, self.pending.ticket(), now, cx);
@@ -298,9 +341,10 @@ impl Broker {
             // It is being stopped: the marker waits until the position and the reset are in the log (decision 9).
             return refused(partition, ErrorCode::CoordinatorLoadInProgress);
         }
-        let TxnMarker { producer, epoch, commit, coordinator_epoch, .. } = *marker;
+        let TxnMarker { producer, epoch, commit, coordinator_epoch, version, .. } = *marker;
+        let raised = i16::from(version) >= ENDS_RAISE_EPOCH;
         let bytes = end_txn_marker(commit, producer, epoch, coordinator_epoch, now.wall_ms);
-        self.replicas.write_marker(partition, &bytes, ticket, now, cx)
+        self.replicas.write_marker(partition, &bytes, raised, ticket, now, cx)
     }
 }
 

@@ -58,6 +58,8 @@ pub(crate) enum Work {
     Decide(Order, Vec<Arc<str>>, Vec<Option<Refusal>>),
     /// Failed partitions are led back.
     Recover(super::recoveries::Recover),
+    /// Partitions are to join a transaction.
+    Join(super::joins::Join),
 }
 
 /// A request that is not answered yet.
@@ -261,7 +263,7 @@ impl Broker {
     }
 
     /// Who coordinates a partition, and its key.
-    fn place_of(&self, partition: PartitionIx) -> Result<(BrokerId, StateKey), ErrorCode> {
+    pub(crate) fn place_of(&self, partition: PartitionIx) -> Result<(BrokerId, StateKey), ErrorCode> {
         let none = ErrorCode::CoordinatorNotAvailable;
         let entry = self.image.partition(partition).ok_or(none)?;
         let (mirror, _) = self.image.mirror_of(entry.topic).ok_or(none)?;
@@ -276,7 +278,7 @@ impl Broker {
         Ok((leader, key))
     }
 
-    fn own_state(&self, partition: PartitionIx) -> Result<MirrorState, ErrorCode> {
+    pub(crate) fn own_state(&self, partition: PartitionIx) -> Result<MirrorState, ErrorCode> {
         let (_, key) = self.place_of(partition)?;
         let record = self.mirror.coordinator.read(&key, &self.image)?;
         Ok(record.unwrap_or_default().state)
@@ -350,6 +352,7 @@ impl Broker {
                     check.hear(partition, Err(silence), &self.name_of(partition), cx);
                 }
             }
+            (Work::Join(join), Heard { question: Body::ReadMirrorStatesRequest(_), answer, .. }) => join.hear(answer),
             (Work::Recover(recover), Heard { question: Body::RecoverMirrorTopicsRequest(asked), answer, .. }) => {
                 recover.hear(&asked, answer);
             }
@@ -363,6 +366,7 @@ impl Broker {
         let Some(pending) = self.orders.pending.get(&id).filter(|pending| pending.open == 0) else { return };
         match &pending.work {
             Work::Check(_) => self.conclude(id, now, cx),
+            Work::Join(_) => self.end_join(id, cx),
             Work::Recover(recover) if recover.is_over() => self.end_recovery(id, cx),
             Work::Recover(_) | Work::Decide(..) => {}
         }

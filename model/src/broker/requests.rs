@@ -26,7 +26,7 @@ impl Broker {
             Body::OffsetFetchRequest(request) => self.on_offset_fetch(conn, correlation, &request, cx),
             Body::FindCoordinatorRequest(request) => self.on_find_coordinator(conn, correlation, &request, now, cx),
             Body::AddPartitionsToTxnRequest(request) => self.on_add_partitions(conn, correlation, &request, now, cx),
-            Body::EndTxnRequest(request) => self.on_end_txn(conn, correlation, &request, now, cx),
+            Body::EndTxnRequest(request) => self.on_end_txn(conn, correlation, &request, None, now, cx),
             Body::WriteTxnMarkersRequest(request) => self.on_write_markers(conn, correlation, &request, now, cx),
             body => {
                 let Some(body) = self.on_operator(conn, correlation, body, now, cx) else { return };

@@ -8,7 +8,9 @@
 use crate::broker::markers::{Job, Markers};
 use crate::coordinator::engine::Engine;
 use crate::coordinator::routing::{abs, java_hash, TRANSACTION_TOPIC};
-use crate::coordinator::txn_plan::{plan_add, plan_complete, plan_end, plan_init, plan_timeout, Init, Txns};
+use crate::coordinator::txn_plan::{
+    goes_on_with, plan_add, plan_complete, plan_end, plan_init, plan_timeout, End, Init, Txns,
+};
 use crate::coordinator::txn_records::{Member, TxnRecord, TxnValue};
 use crate::guards::transactions as guard;
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, Nanos, Now, Offset, PartitionIx, ProducerEpoch, ProducerId, TopicIx};
@@ -70,6 +72,8 @@ struct Shard {
 #[derive(Clone, Debug)]
 pub struct Transactions {
     timeout_max_ms: u32,
+    /// `transaction.version`.
+    version: i16,
     scan_every: Nanos,
     shards: BTreeMap<PartitionIx, Shard>,
     /// Shards with something that is not committed.
@@ -87,6 +91,7 @@ impl Transactions {
     pub fn new(me: BrokerId, config: &BrokerConfig) -> Self {
         Self {
             timeout_max_ms: config.transaction_max_timeout_ms,
+            version: config.transaction_version.min(2) as i16,
             scan_every: Nanos::from_millis(config.transaction_abort_timed_out_transaction_cleanup_interval_ms),
             shards: BTreeMap::new(),
             uncommitted: BTreeSet::new(),
@@ -164,6 +169,13 @@ impl Transactions {
         let mut engine = Engine::new(Txns::default(), log.start().0);
         let mut bad = false;
         let read = log.for_each_batch(cx.disk, log.start(), |batch| {
+            // What rotted on the disk may still parse: a wrong decision would be obeyed as if it were committed (BAD-20).
+            // Offsets are not under the checksum.
+            let in_place = batch.base_offset().0 >= engine.end() && batch.next_offset() <= log.end();
+            if !in_place || !batch.crc_valid() {
+                bad = true;
+                return;
+            }
             for record in batch.records() {
                 let parsed = record
                     .ok()
@@ -238,8 +250,7 @@ impl Transactions {
 
     fn send_markers(&mut self, home: PartitionIx, epoch: LeaderEpoch, id: Arc<str>, value: &TxnValue) {
         if let Some(commit) = value.state.decision() {
-            let producer = (value.producer, value.epoch);
-            self.markers.begin(home, id, producer, commit, epoch.0, &value.members);
+            self.markers.begin(home, id, value, commit, epoch.0);
         }
     }
 
@@ -278,7 +289,7 @@ impl Transactions {
             self.active(&id, task.image).and_then(|home| {
                 let expected = (request.producer != ProducerId::NONE).then_some((request.producer, request.epoch));
                 let known = self.latest(home, &id);
-                let plan = plan_init(known, request.timeout_ms, expected, fresh, now.wall_ms, cx.guards)?;
+                let plan = plan_init(known, request.timeout_ms, expected, fresh, self.version, now.wall_ms, cx.guards)?;
                 Ok((home, plan))
             })
         };
@@ -326,20 +337,34 @@ impl Transactions {
         }
     }
 
-    /// EndTxn.
-    pub fn end(&mut self, asker: Asker, request: &EndTxnRequest, now: Now, task: &mut TxnTask<'_>, cx: &mut Cx<'_>) {
-        let all = |error| -> Body { EndTxnResponse { error }.into() };
+    /// EndTxn. `fresh` is a producer id that nobody has; true: one is needed, ask again.
+    pub fn end(
+        &mut self,
+        asker: Asker,
+        request: &EndTxnRequest,
+        fresh: Option<ProducerId>,
+        now: Now,
+        task: &mut TxnTask<'_>,
+        cx: &mut Cx<'_>,
+    ) -> bool {
         let id = &request.transactional_id;
-        let of = (request.producer, request.epoch);
-        let planned = self
-            .active(id, task.image)
-            .and_then(|home| Ok((home, plan_end(self.latest(home, id), of, request.commit, now.wall_ms, cx.guards)?)));
+        let (of, commit) = ((request.producer, request.epoch), request.commit);
+        let planned = self.active(id, task.image).and_then(|home| {
+            let known = self.latest(home, id);
+            Ok((home, plan_end(known, of, commit, fresh, self.version, now.wall_ms, cx.guards)?))
+        });
         match planned {
-            Ok((home, value)) => {
-                self.write(home, id.clone(), value, asker, all(ErrorCode::None), all, now, task, cx);
+            Ok((_, End::NeedsId)) => return true,
+            Ok((home, End::Decided(value))) => {
+                let answer = ended(goes_on_with(&value));
+                self.write(home, id.clone(), Some(value), asker, answer, end_refused, now, task, cx);
             }
-            Err(error) => self.answers.push((asker.0, asker.1, all(error))),
+            Ok((home, End::Again(producer, epoch))) => {
+                self.write(home, id.clone(), None, asker, ended((producer, epoch)), end_refused, now, task, cx);
+            }
+            Err(error) => self.answers.push((asker.0, asker.1, end_refused(error))),
         }
+        false
     }
 
     /// Appends a state, if there is one to append, and answers when everything that was seen is committed.
@@ -422,7 +447,9 @@ impl Transactions {
         let mut late = Vec::new();
         for (home, shard) in self.shards.iter().filter(|(_, shard)| shard.phase == Phase::Active) {
             for (id, value) in shard.engine.latest().iter() {
-                late.extend(plan_timeout(value, now.wall_ms, cx.guards).map(|value| (*home, id.clone(), value)));
+                late.extend(
+                    plan_timeout(value, self.version, now.wall_ms, cx.guards).map(|value| (*home, id.clone(), value)),
+                );
             }
         }
         for (home, id, value) in late {
@@ -452,6 +479,15 @@ fn granted(producer: ProducerId, epoch: ProducerEpoch) -> Body {
 /// The answer to an InitProducerId that is refused.
 pub(crate) fn id_refused(error: ErrorCode) -> Body {
     InitProducerIdResponse { error, producer: ProducerId::NONE, epoch: ProducerEpoch(-1) }.into()
+}
+
+fn ended((producer, epoch): (ProducerId, ProducerEpoch)) -> Body {
+    EndTxnResponse { error: ErrorCode::None, producer, epoch }.into()
+}
+
+/// The answer to an EndTxn that is refused.
+pub(crate) fn end_refused(error: ErrorCode) -> Body {
+    EndTxnResponse { error, ..EndTxnResponse::default() }.into()
 }
 
 fn encode_batch(record: &TxnRecord, now: Now) -> Bytes {

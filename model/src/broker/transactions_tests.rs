@@ -144,29 +144,36 @@ fn a_transaction_from_its_producer_id_to_its_last_marker() {
     assert_eq!(add(&mut host, 0, &[P0, THERE]), all);
     assert_eq!(state_of(&host), Some((TxnState::Ongoing, 0, 2)));
     assert_eq!(end(&mut host, 0, true), ErrorCode::None);
-    assert_eq!(markers(&host), [(true, 0, 0)], "its own partition has the marker");
+    assert_eq!(markers(&host), [(true, 1, 0)], "its own partition has the marker");
     assert_eq!(end(&mut host, 0, true), ErrorCode::ConcurrentTransactions, "the other one not yet");
-    assert_eq!(add(&mut host, 0, &[P0]), [(0, ErrorCode::ConcurrentTransactions)]);
+    assert_eq!(add(&mut host, 1, &[P0]), [(0, ErrorCode::ConcurrentTransactions)]);
 
     answer_markers(&mut host, ErrorCode::NotLeaderOrFollower);
-    assert_eq!(state_of(&host), Some((TxnState::PrepareCommit, 0, 2)));
+    assert_eq!(state_of(&host), Some((TxnState::PrepareCommit, 1, 2)));
     host.advance(100);
     let ((conn, _), again) = marker_request(&mut host);
     let marker = &again.markers[0];
     assert_eq!((marker.producer.0, marker.commit, marker.coordinator_epoch), (50, true, 0));
+    assert_eq!((marker.epoch.0, marker.version), (1, 2));
     assert_eq!(marker.parts, [THERE]);
     // Its leadership moves while the answer is awaited.
     host.input(Input::Closed { conn, why: CloseReason::Reset });
     host.metadata(&[moves(THERE, 1, 1)]);
     host.advance(100);
-    assert_eq!(state_of(&host), Some((TxnState::CompleteCommit, 0, 0)));
+    assert_eq!(state_of(&host), Some((TxnState::CompleteCommit, 1, 0)));
     assert!(host.trace.contains(&Trace::TxnCompleted {
         producer: ProducerId(50),
-        epoch: ProducerEpoch(0),
+        epoch: ProducerEpoch(1),
         commit: true
     }));
     assert_eq!(end(&mut host, 0, true), ErrorCode::None, "a repeated request");
     assert_eq!(end(&mut host, 0, false), ErrorCode::InvalidTxnState);
+    // The next transaction: the request of the one before is late.
+    assert_eq!(add(&mut host, 0, &[P0]), [(0, ErrorCode::ProducerFenced)]);
+    assert_eq!(add(&mut host, 1, &[P0]), [(0, ErrorCode::None)]);
+    assert_eq!(end(&mut host, 0, true), ErrorCode::ProducerFenced);
+    assert_eq!(end(&mut host, 1, false), ErrorCode::None);
+    assert_eq!(markers(&host), [(true, 1, 0), (false, 2, 0)]);
 }
 
 #[test]
@@ -193,7 +200,7 @@ fn a_new_coordinator_sends_the_markers_of_decisions_that_it_finds() {
         let ((conn, _), _) = marker_request(&mut host);
         host.metadata(&[moves(STATE, 2, 1)]);
         host.metadata(&[moves(STATE, 1, 2)]);
-        assert_eq!(state_of(&host), Some((TxnState::PrepareAbort, 0, 1)));
+        assert_eq!(state_of(&host), Some((TxnState::PrepareAbort, 1, 1)));
         // It still waits for the answer to what the former coordinator asked.
         host.input(Input::Closed { conn, why: CloseReason::Reset });
         host.advance(100);
@@ -217,6 +224,9 @@ fn a_transaction_that_is_open_for_too_long_is_aborted_under_a_higher_epoch() {
     assert_eq!(state_of(&host), Some((TxnState::CompleteAbort, 1, 0)));
     assert_eq!(end(&mut host, 0, true), ErrorCode::ProducerFenced);
     assert_eq!(add(&mut host, 0, &[P0]), [(0, ErrorCode::ProducerFenced)]);
+    // Who aborts what was aborted goes on from there (KIP-890).
+    assert_eq!(end(&mut host, 0, false), ErrorCode::None);
+    assert_eq!(add(&mut host, 1, &[P0]), [(0, ErrorCode::None)]);
 }
 
 #[test]
@@ -242,6 +252,7 @@ fn markers_of_an_older_coordinator_are_refused_and_mirrored_partitions_take_none
             epoch: ProducerEpoch(0),
             commit: false,
             coordinator_epoch,
+            version: 0,
             parts: vec![P0, PartitionIx(77)],
         };
         host.client(1, WriteTxnMarkersRequest { markers: vec![marker] });
@@ -271,4 +282,137 @@ fn markers_of_an_older_coordinator_are_refused_and_mirrored_partitions_take_none
     initiated(&mut host);
     let refused = [(0, ErrorCode::ReadOnlyTopic), (9, ErrorCode::OperationNotAttempted)];
     assert_eq!(add(&mut host, 0, &[P0, STATE]), refused);
+}
+
+/// A marker of transaction version 2 is written once: the same again is answered, and one that is late is refused.
+#[test]
+fn a_repeated_marker_is_answered_and_a_late_one_refused() {
+    let write = |host: &mut Host, epoch| {
+        let (producer, epoch) = (ProducerId(7), ProducerEpoch(epoch));
+        let marker = TxnMarker { producer, epoch, commit: true, coordinator_epoch: 4, version: 2, parts: vec![P0] };
+        host.client(1, WriteTxnMarkersRequest { markers: vec![marker] });
+        match host.take("WriteTxnMarkersResponse").1.body {
+            Body::WriteTxnMarkersResponse(answer) => answer.markers[0].parts[0].1,
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut host = host(&[1]);
+    assert_eq!((write(&mut host, 3), write(&mut host, 3)), (ErrorCode::None, ErrorCode::None));
+    assert_eq!(markers(&host).len(), 1, "written once");
+    assert_eq!(write(&mut host, 2), ErrorCode::InvalidProducerEpoch);
+    host.guards.set(txn_guard::RepeatedMarkerIsDone, false);
+    assert_eq!(write(&mut host, 3), ErrorCode::InvalidProducerEpoch);
+    host.guards.set(txn_guard::MarkerAboveProducer, false);
+    assert_eq!((write(&mut host, 3), markers(&host).len()), (ErrorCode::None, 2));
+}
+
+/// A coordinator that lost what it had decided (all its replicas lost power) decides under an epoch that its producer is past:
+/// the markers are refused, and the transaction is over all the same.
+#[test]
+fn a_transaction_that_its_partitions_are_past_is_over() {
+    let mut host = host(&[1]);
+    init(&mut host, "pay");
+    initiated(&mut host);
+    add(&mut host, 0, &[THERE]);
+    assert_eq!(end(&mut host, 0, true), ErrorCode::None);
+    answer_markers(&mut host, ErrorCode::InvalidProducerEpoch);
+    assert_eq!(state_of(&host), Some((TxnState::CompleteCommit, 1, 0)));
+}
+
+/// BAD-20 for `__transaction_state`. A bit of the log turned: the load is refused and the coordinator unavailable, whichever
+/// bit it is; no decision is taken from what rotted.
+#[test]
+fn bad_20_a_corrupt_batch_refuses_the_load_of_transactions() {
+    let mut host = host(&[1]);
+    init(&mut host, "pay");
+    initiated(&mut host);
+    add(&mut host, 0, &[THERE]);
+    assert_eq!(end(&mut host, 0, false), ErrorCode::None);
+    host.metadata(&[moves(STATE, 2, 1)]);
+    let log = host.broker().replicas.log(STATE).expect("its log");
+    let (files, size): (Vec<_>, _) = (log.segments().map(|segment| segment.file).collect(), log.size_bytes());
+    assert_eq!((files.len(), log.end().0), (1, 3));
+    let clean = host.disk.clone();
+    let mut refused = 0;
+    for (turn, at) in (size / 3..size).enumerate() {
+        host.disk = clean.clone();
+        host.disk.rot(files[0], at);
+        host.metadata(&[moves(STATE, 1, 2 * turn as i32 + 2)]);
+        // The leader epoch of a batch is not under its checksum, and nothing here depends on it.
+        let unseen = state_of(&host) == Some((TxnState::PrepareAbort, 1, 1));
+        if !unseen {
+            assert_eq!(state_of(&host), None, "byte {at}");
+            assert_eq!(end(&mut host, 0, false), ErrorCode::CoordinatorNotAvailable, "byte {at}");
+            refused += 1;
+        }
+        host.metadata(&[moves(STATE, 2, 2 * turn as i32 + 3)]);
+    }
+    assert!(refused > 60, "{refused} of {} bytes", size - size / 3);
+}
+
+/// Decision 9. Metadata wishes STOPPED: until it is committed nothing of the topic joins a transaction; what is not known now
+/// may be asked again, and what is known is not asked twice.
+#[test]
+fn a_partition_that_leaves_its_mirror_joins_when_its_state_is_committed() {
+    use crate::coordinator::routing::STATE_TOPIC;
+    use crate::states::{MirrorState, StateRecord};
+    use crate::wire::messages::ReadMirrorStatesResponse;
+    let wish = |desired| Record::MirrorTopicStateChange { topic: TopicIx(0), mirror: Some(MirrorIx(0)), desired };
+    let mut host = host(&[1]);
+    init(&mut host, "pay");
+    initiated(&mut host);
+    let mut records = vec![
+        Record::Mirror { mirror: MirrorIx(0), name: "m".into() },
+        wish(DesiredState::Stopped),
+        topic(4, 9, STATE_TOPIC),
+    ];
+    let count = configs::BrokerConfig::default().mirror_state_topic_num_partitions;
+    records.extend((0..count).map(|n| partition(20 + n, 4, n, 2, &[2, 1])));
+    host.metadata(&records);
+
+    let ask = |host: &mut Host| {
+        let (producer, epoch) = (ProducerId(50), ProducerEpoch(0));
+        host.client(
+            2,
+            AddPartitionsToTxnRequest { transactional_id: "pay".into(), producer, epoch, parts: vec![P0, THERE] },
+        );
+    };
+    let told = |host: &mut Host| match host.take("AddPartitionsToTxnResponse").1.body {
+        Body::AddPartitionsToTxnResponse(answer) => answer.parts.iter().map(|(_, error)| *error).collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    // Who leads partition 0 asks for its state too.
+    let question = |host: &mut Host| {
+        let joins = |m: &Message| matches!(&m.body, Body::ReadMirrorStatesRequest(r) if r.parts.contains(&THERE));
+        let at = host.sent.iter().position(|(_, m)| joins(m)).expect("a question");
+        host.sent.remove(at)
+    };
+    let joins = |host: &mut Host, states: [Option<MirrorState>; 2]| {
+        ask(host);
+        let asked = question(host);
+        let of = |(partition, state): (PartitionIx, Option<MirrorState>)| {
+            Some((partition, ErrorCode::None, StateRecord { state: state?, ..StateRecord::default() }))
+        };
+        let parts = [P0, THERE].into_iter().zip(states).filter_map(of).collect();
+        host.reply(&asked, ReadMirrorStatesResponse { error: ErrorCode::None, parts });
+        told(host)
+    };
+    use MirrorState as M;
+    let (waits, not_tried) = (ErrorCode::CoordinatorLoadInProgress, ErrorCode::OperationNotAttempted);
+    assert_eq!(joins(&mut host, [Some(M::Stopped), Some(M::Stopping)]), [not_tried, ErrorCode::ReadOnlyTopic]);
+    // Partition 0 is known to be STOPPED from now on.
+    assert_eq!(joins(&mut host, [None, None]), [not_tried, waits], "silence is no answer");
+    assert_eq!(joins(&mut host, [None, Some(M::Unknown)]), [not_tried, waits]);
+    assert_eq!(joins(&mut host, [None, Some(M::Stopped)]), [ErrorCode::None, ErrorCode::None]);
+    ask(&mut host);
+    assert_eq!(told(&mut host), [ErrorCode::None, ErrorCode::None], "without a question");
+    // It may leave STOPPED as soon as that is wished for, and what was known is forgotten.
+    host.metadata(&[wish(DesiredState::Mirroring)]);
+    ask(&mut host);
+    assert_eq!(told(&mut host), [ErrorCode::ReadOnlyTopic; 2]);
+    host.metadata(&[wish(DesiredState::Stopped)]);
+    ask(&mut host);
+    let asked = question(&mut host);
+    host.input(Input::Closed { conn: asked.0, why: CloseReason::Reset });
+    assert_eq!(told(&mut host), [waits; 2]);
 }

@@ -96,7 +96,9 @@ pub struct Slot {
 }
 
 impl Slot {
-    fn has_work(&self) -> bool {
+    /// Whether records wait, or batches that go again.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
         self.retries > 0 || !self.runs.is_empty()
     }
     /// Whether batches wait for an answer or to be sent again.

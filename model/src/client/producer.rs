@@ -319,8 +319,10 @@ impl Producer {
                 break;
             }
             let Some(slot) = self.held.pop(broker) else { break };
+            // A slot whose records were refused stands in the queue still: nothing is asked for it.
+            let works = self.held.slots[slot as usize].has_work();
             if let Some(txn) = &mut self.txn {
-                if !txn.may_write(slot, cx) {
+                if !works || !txn.may_write(slot, cx) {
                     continue;
                 }
             }

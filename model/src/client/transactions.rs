@@ -1,6 +1,6 @@
 //! A producer that writes in transactions (KIP-98): finds its coordinator, gets its producer id there, has partitions
 //! added before it writes to them, and ends each transaction when all its records are decided. The rules are those of
-//! Kafka's TransactionManager with transaction versions 0 and 1.
+//! Kafka's TransactionManager, but that partitions are added by request in version 2 (KIP-890) too.
 //!
 //! One request to the coordinator is under way at a time. An error is one of three: *retriable* (the same again, perhaps
 //! to another coordinator), *abortable* (this transaction ends with an abort, the next one may do better), *fatal* (a
@@ -16,7 +16,7 @@ use crate::ports::Cx;
 use crate::trace::{Trace, TxnOutcome};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
-    AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, Body, CoordinatorKind, EndTxnRequest,
+    AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, Body, CoordinatorKind, EndTxnRequest, EndTxnResponse,
     FindCoordinatorRequest, FindCoordinatorResponse, InitProducerIdRequest, InitProducerIdResponse,
 };
 use std::collections::BTreeSet;
@@ -388,7 +388,7 @@ impl Producer {
             (TxnAsked::Coordinator, Body::FindCoordinatorResponse(answer)) => self.on_coordinator(now, &answer, cx),
             (TxnAsked::Init, Body::InitProducerIdResponse(answer)) => self.on_transaction_id(now, &answer, cx),
             (TxnAsked::Add(slots), Body::AddPartitionsToTxnResponse(answer)) => self.on_added(now, &slots, &answer, cx),
-            (TxnAsked::End(commit), Body::EndTxnResponse(answer)) => self.on_ended(now, commit, answer.error, cx),
+            (TxnAsked::End(commit), Body::EndTxnResponse(answer)) => self.on_ended(now, commit, &answer, cx),
             (asked, _) => self.on_transaction_silence(now, &asked),
         }
     }
@@ -412,18 +412,21 @@ impl Producer {
         self.ids.state = IdState::Wanted(now.mono);
         let backoff = self.config.retry_backoff;
         match meaning(answer.error) {
-            Meaning::Good => {
-                self.ids.granted(answer.producer, answer.epoch);
-                // Nothing is open: every partition begins at 0 with its next batch.
-                self.ids.unresolved.clear();
-                self.ids.bumps.clear();
-                if let Some(txn) = &mut self.txn {
-                    txn.needs_bump = false;
-                }
-            }
+            Meaning::Good => self.goes_on_as(answer.producer, answer.epoch),
             Meaning::Elsewhere => self.retry_transaction(now, backoff, true),
             Meaning::Retry | Meaning::Abort | Meaning::AbortAndBump => self.retry_transaction(now, backoff, false),
             Meaning::Fatal => self.fail_for_good(answer.error, cx),
+        }
+    }
+
+    /// The next transaction is written under this id and epoch. Nothing is open: every partition begins at 0 with its next
+    /// batch.
+    fn goes_on_as(&mut self, producer: ProducerId, epoch: ProducerEpoch) {
+        self.ids.granted(producer, epoch);
+        self.ids.unresolved.clear();
+        self.ids.bumps.clear();
+        if let Some(txn) = &mut self.txn {
+            txn.needs_bump = false;
         }
     }
 
@@ -455,9 +458,11 @@ impl Producer {
                 Meaning::Abort => {
                     // The next transaction may meet the same refusal.
                     txn.not_before = now.mono + self.config.retry_backoff;
+                    txn.wanted.remove(&slot);
                     self.fail_transaction(error, false, cx);
                 }
                 Meaning::AbortAndBump => {
+                    txn.wanted.remove(&slot);
                     self.fail_transaction(error, true, cx);
                 }
                 Meaning::Fatal => return self.fail_for_good(error, cx),
@@ -468,10 +473,13 @@ impl Producer {
         }
     }
 
-    fn on_ended(&mut self, now: Now, commit: bool, error: ErrorCode, cx: &mut Cx) {
-        let backoff = self.config.retry_backoff;
+    fn on_ended(&mut self, now: Now, commit: bool, answer: &EndTxnResponse, cx: &mut Cx) {
+        let (backoff, error) = (self.config.retry_backoff, answer.error);
         match meaning(error) {
             Meaning::Good => {
+                if answer.producer != ProducerId::NONE {
+                    self.goes_on_as(answer.producer, answer.epoch);
+                }
                 let outcome = if commit { TxnOutcome::Committed } else { TxnOutcome::Aborted };
                 self.transaction_ended(outcome, cx);
             }

@@ -97,7 +97,7 @@ impl Play {
         let asked = self.next("EndTxnRequest");
         let Body::EndTxnRequest(request) = &asked.message.body else { panic!() };
         let commit = request.commit;
-        self.bench.answer(&asked, EndTxnResponse { error });
+        self.bench.answer(&asked, EndTxnResponse { error, ..EndTxnResponse::default() });
         commit
     }
     /// All three records of the transaction are added, sent and acknowledged.
@@ -215,4 +215,54 @@ fn without_the_guards_a_producer_writes_before_it_may_and_ends_before_it_should(
     play.added(ErrorCode::None);
     let open = play.bench.process.open_records();
     assert!(open > 0 && play.ended(ErrorCode::None));
+}
+
+/// KIP-890: the answer to an end names the id and epoch of the next transaction, whose sequences begin at 0; no
+/// InitProducerId follows, not even where the one before left a hole.
+#[test]
+fn a_producer_goes_on_under_the_epoch_that_the_end_of_its_transaction_is_answered_with() {
+    for error in [ErrorCode::None, ErrorCode::MessageTooLarge] {
+        let mut config = config(0);
+        config.load.limit = Some(6);
+        config.load.choice = Choice::HotShare { ppm: 1_000_000 };
+        let mut play = Play::new(Guards::default(), config);
+        play.added(ErrorCode::None);
+        play.produced(error);
+        if error.is_none() {
+            play.produced(ErrorCode::None);
+            play.produced(ErrorCode::None);
+        }
+        let asked = play.next("EndTxnRequest");
+        let (producer, epoch) = (ProducerId(71), ProducerEpoch(1));
+        play.bench.answer(&asked, EndTxnResponse { error: ErrorCode::None, producer, epoch });
+        assert_eq!(play.bench.process.identity().0, producer);
+        play.added(ErrorCode::None);
+        let asked = play.next("ProduceRequest");
+        let Body::ProduceRequest(request) = &asked.message.body else { panic!() };
+        let batch = BatchView::parse(&request.parts[0].batches).unwrap();
+        assert_eq!((batch.producer(), batch.producer_epoch(), batch.base_sequence()), (producer, epoch, 0));
+    }
+}
+
+/// Two partitions are refused at once: both end their records, the transaction is aborted, and the next one is tried. Neither
+/// is asked for again for a transaction that is over.
+#[test]
+fn two_refused_partitions_abort_one_transaction() {
+    let mut config = config(0);
+    config.load.limit = Some(4);
+    if let Some(txn) = &mut config.transactions {
+        txn.records = 2;
+    }
+    let mut play = Play::new(Guards::default(), config);
+    assert_eq!(play.added(ErrorCode::ConcurrentTransactions), [0]);
+    assert_eq!(play.added(ErrorCode::ReadOnlyTopic), [0, 1]);
+    play.bench.pass_ms(99);
+    assert!(!play.bench.requests.iter().any(|r| matches!(r.message.body, Body::AddPartitionsToTxnRequest(_))));
+    play.bench.pass_ms(30);
+    assert_eq!(play.told(), [(0, 2, TxnOutcome::Aborted)]);
+    assert_eq!(play.added(ErrorCode::None), [0, 1]);
+    play.produced(ErrorCode::None);
+    assert!(play.ended(ErrorCode::None));
+    assert_eq!(play.told(), [(2, 4, TxnOutcome::Committed)]);
+    assert!(play.idle());
 }

@@ -1,4 +1,4 @@
-//! What stands in `__transaction_state`: Kafka's TransactionLogKey (0) and TransactionLogValue (0, and 1 to read), byte for
+//! What stands in `__transaction_state`: Kafka's TransactionLogKey (0) and TransactionLogValue (1, and 0 to read), byte for
 //! byte. One record is the whole state of one transactional id; a later one replaces it.
 
 use crate::ids::{ProducerEpoch, ProducerId};
@@ -39,14 +39,15 @@ impl TxnState {
             _ => return None,
         })
     }
-    /// Whether `next` may follow (Kafka's `TransactionState.validPreviousStates`).
+    /// Whether `next` may follow (Kafka's `TransactionState.validPreviousStates`; an abort of nothing is version 2's).
     #[must_use]
     pub const fn can_become(self, next: Self) -> bool {
         use TxnState as S;
         match next {
             S::Empty => matches!(self, S::Empty | S::CompleteCommit | S::CompleteAbort),
             S::Ongoing => matches!(self, S::Empty | S::Ongoing | S::CompleteCommit | S::CompleteAbort),
-            S::PrepareCommit | S::PrepareAbort => matches!(self, S::Ongoing),
+            S::PrepareCommit => matches!(self, S::Ongoing),
+            S::PrepareAbort => matches!(self, S::Ongoing | S::Empty | S::CompleteCommit | S::CompleteAbort),
             S::CompleteCommit => matches!(self, S::PrepareCommit),
             S::CompleteAbort => matches!(self, S::PrepareAbort),
         }
@@ -70,9 +71,14 @@ pub type Member = (Arc<str>, u32);
 pub struct TxnValue {
     /// Its producer id.
     pub producer: ProducerId,
+    /// The producer id before the last change of it, while no transaction was begun since; −1 otherwise.
+    pub previous: ProducerId,
+    /// Between the decision under a producer id's last epoch and the end of its markers: the id that the producer goes on
+    /// with; −1 otherwise.
+    pub next: ProducerId,
     /// The epoch of its producer.
     pub epoch: ProducerEpoch,
-    /// The epoch before the last bump that the producer itself asked for, −1 otherwise: what a repeated request is known by.
+    /// The epoch before the last bump that the producer was told of, −1 otherwise: what a repeated InitProducerId is known by.
     /// Not in the record; a new coordinator does not know it (Kafka's neither).
     pub last_epoch: ProducerEpoch,
     /// `transaction.timeout.ms`.
@@ -85,6 +91,8 @@ pub struct TxnValue {
     pub updated: i64,
     /// When its transaction began, milliseconds; −1 before the first.
     pub started: i64,
+    /// The transaction version (KIP-890) under which its last transaction ended, 0 before the first.
+    pub version: i16,
 }
 
 /// One record.
@@ -110,7 +118,7 @@ impl std::error::Error for BadRecord {}
 const CUT: BadRecord = BadRecord("it is cut off");
 
 impl TxnRecord {
-    /// Key and value as they stand in the log, both of version 0.
+    /// Key and value as they stand in the log, of versions 0 and 1 (transaction versions 1 and 2).
     #[must_use]
     pub fn encode(&self) -> (Bytes, Option<Bytes>) {
         let mut key = BytesMut::with_capacity(4 + self.id.len());
@@ -156,26 +164,50 @@ fn topics(members: &[Member]) -> impl Iterator<Item = &[Member]> {
     members.chunk_by(|a, b| a.0 == b.0)
 }
 
+/// Tagged fields of version 1.
+const PREVIOUS: u32 = 0;
+const NEXT: u32 = 1;
+const VERSION: u32 = 2;
+
 fn encode_value(value: &TxnValue) -> Bytes {
     let mut out = BytesMut::with_capacity(64);
-    out.put_i16(0);
+    out.put_i16(1);
     out.put_i64(value.producer.0);
     out.put_i16(value.epoch.0);
     out.put_i32(value.timeout_ms as i32);
     out.put_i8(value.state as i8);
     if value.state == TxnState::Empty {
-        out.put_i32(-1);
+        put_unsigned(&mut out, 0);
     } else {
-        out.put_i32(topics(&value.members).count() as i32);
+        put_unsigned(&mut out, topics(&value.members).count() as u32 + 1);
         for topic in topics(&value.members) {
-            put_text(&mut out, &topic[0].0);
-            out.put_i32(topic.len() as i32);
+            put_unsigned(&mut out, topic[0].0.len() as u32 + 1);
+            out.put_slice(topic[0].0.as_bytes());
+            put_unsigned(&mut out, topic.len() as u32 + 1);
             topic.iter().for_each(|(_, number)| out.put_i32(*number as i32));
+            out.put_u8(0);
         }
     }
     out.put_i64(value.updated);
     out.put_i64(value.started);
+    put_tags(&mut out, value);
     out.freeze()
+}
+
+/// What is not as it is by default, by number.
+fn put_tags(out: &mut BytesMut, value: &TxnValue) {
+    let ids = [(PREVIOUS, value.previous), (NEXT, value.next)].into_iter().filter(|(_, id)| *id != ProducerId::NONE);
+    put_unsigned(out, ids.clone().count() as u32 + u32::from(value.version != 0));
+    for (tag, id) in ids {
+        put_unsigned(out, tag);
+        put_unsigned(out, 8);
+        out.put_i64(id.0);
+    }
+    if value.version != 0 {
+        put_unsigned(out, VERSION);
+        put_unsigned(out, 2);
+        out.put_i16(value.version);
+    }
 }
 
 /// How long an array is: version 1 is of the flexible encoding, one more than its elements, 0 for null.
@@ -193,11 +225,17 @@ fn take_len(bytes: &mut &[u8], flexible: bool) -> Result<usize, BadRecord> {
     Ok(len)
 }
 
-fn skip_tags(bytes: &mut &[u8]) -> Result<(), BadRecord> {
+/// Goes through tagged fields; those that `take` does not know are passed over.
+fn take_tags(
+    bytes: &mut &[u8],
+    mut take: impl FnMut(u32, &mut &[u8]) -> Result<(), BadRecord>,
+) -> Result<(), BadRecord> {
     for _ in 0..take_unsigned(bytes).ok_or(CUT)? {
-        take_unsigned(bytes).ok_or(CUT)?;
+        let tag = take_unsigned(bytes).ok_or(CUT)?;
         let len = take_unsigned(bytes).ok_or(CUT)? as usize;
-        *bytes = bytes.split_at_checked(len).ok_or(CUT)?.1;
+        let (mut field, rest) = bytes.split_at_checked(len).ok_or(CUT)?;
+        take(tag, &mut field)?;
+        *bytes = rest;
     }
     Ok(())
 }
@@ -227,44 +265,27 @@ fn decode_value(mut bytes: &[u8]) -> Result<TxnValue, BadRecord> {
             members.push((name.clone(), number));
         }
         if flexible {
-            skip_tags(bytes)?;
+            take_tags(bytes, |_, _| Ok(()))?;
         }
     }
     members.sort_unstable();
     members.dedup();
     let updated = bytes.try_get_i64().map_err(cut)?;
     let started = bytes.try_get_i64().map_err(cut)?;
+    let (mut previous, mut next, mut version) = (ProducerId::NONE, ProducerId::NONE, 0);
     if flexible {
-        skip_tags(bytes)?;
+        take_tags(bytes, |tag, field| {
+            match tag {
+                PREVIOUS => previous = ProducerId(field.try_get_i64().map_err(cut)?),
+                NEXT => next = ProducerId(field.try_get_i64().map_err(cut)?),
+                VERSION => version = field.try_get_i16().map_err(cut)?,
+                _ => {}
+            }
+            Ok(())
+        })?;
     }
-    Ok(TxnValue { producer, epoch, last_epoch: ProducerEpoch(-1), timeout_ms, state, members, updated, started })
-}
-
-/// The same value as version 1 has it, of which a reader here understands everything but the tagged fields.
-#[must_use]
-pub fn encode_flexible(value: &TxnValue) -> Bytes {
-    let mut out = BytesMut::with_capacity(64);
-    out.put_i16(1);
-    out.put_i64(value.producer.0);
-    out.put_i16(value.epoch.0);
-    out.put_i32(value.timeout_ms as i32);
-    out.put_i8(value.state as i8);
-    if value.state == TxnState::Empty {
-        put_unsigned(&mut out, 0);
-    } else {
-        put_unsigned(&mut out, topics(&value.members).count() as u32 + 1);
-        for topic in topics(&value.members) {
-            put_unsigned(&mut out, topic[0].0.len() as u32 + 1);
-            out.put_slice(topic[0].0.as_bytes());
-            put_unsigned(&mut out, topic.len() as u32 + 1);
-            topic.iter().for_each(|(_, number)| out.put_i32(*number as i32));
-            out.put_u8(0);
-        }
-    }
-    out.put_i64(value.updated);
-    out.put_i64(value.started);
-    out.put_u8(0);
-    out.freeze()
+    let last_epoch = ProducerEpoch(-1);
+    Ok(TxnValue { producer, previous, next, epoch, last_epoch, timeout_ms, state, members, updated, started, version })
 }
 
 #[cfg(test)]

@@ -14,5 +14,11 @@ registry! { base 320;
     guard AbortedSkipped: "A read-committed consumer leaves out what the answer lists as aborted.", "KIP-98", ["S19"];
     guard ProduceAfterAdd: "A producer writes to a partition only when the coordinator has it in the transaction.", "KIP-98", ["S18", "L7", "S20"];
     guard EndAfterRecords: "A producer ends its transaction when all its records are decided.", "KIP-98", ["S20", "S18", "L7"];
+    guard EndRaisesEpoch: "The end of a transaction raises its producer's epoch: what comes late of it names an epoch that is over.", "KIP-890", ["S20", "S18"];
+    guard RepeatedEndSameDecision: "A repeated end is answered as done only if the transaction ended so.", "KIP-890, KAFKA-20785", ["S18"];
+    guard LastEpochChangesProducerId: "A producer that would come to the last epoch goes on with a new producer id.", "KIP-890, KIP-360", ["S16", "L1", "L7"];
+    guard MarkerAboveProducer: "A marker of transaction version 2 is above its producer's last epoch, or it is another transaction's.", "KIP-890, KIP-1228", ["S20", "S18"];
+    guard RepeatedMarkerIsDone: "A marker of transaction version 2 that stands in the log already is answered as written.", "KAFKA-19999", ["L1"];
+    guard PastMarkerIsOver: "A marker that its partition's producer is past counts as written: a coordinator that lost its decision does not wait for ever.", "KIP-890, found by transactions/chaos_small", ["L1"];
     guard MirrorRefusesTransactions: "Partitions of a mirrored topic join no transaction.", "spec 5.1", ["S32"];
 }

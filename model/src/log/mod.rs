@@ -27,7 +27,7 @@ pub use append::{AppendError, AppendInfo};
 pub use epoch_cache::{EpochCache, EpochEntry};
 pub use log::{FlushTarget, FlushUpto, FlushWant, Log};
 pub use policy::LogPolicy;
-pub use producer_state::{AbortedRange, OpenTransaction, ProducerEntry, ProducerStates};
+pub use producer_state::{AbortedRange, OpenTransaction, ProducerEntry, ProducerRefusal, ProducerStates, RaisedMarker};
 pub use read::{ReadError, ReadHint};
 pub use recovery::{LoadFrom, Recovered};
 

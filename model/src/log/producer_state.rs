@@ -4,7 +4,7 @@
 //! truncation rebuilds it. One producer is kept inline, because that is what most partitions have; the rest, and all that
 //! only transactions need, is in a box.
 
-use crate::guards::{log as guard, Guards};
+use crate::guards::{log as guard, transactions, Guards};
 use crate::ids::{Offset, ProducerEpoch, ProducerId};
 use crate::record::batch::increment_sequence;
 use crate::record::{BatchView, ControlRecord, ControlType};
@@ -215,6 +215,15 @@ pub enum Verdict {
     Duplicate(RememberedBatch),
 }
 
+/// What a marker of transaction version 2 is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RaisedMarker {
+    /// Append it.
+    New,
+    /// It stands in the log already.
+    Written,
+}
+
 /// All producers of one log.
 #[derive(Clone, Debug)]
 pub struct ProducerStates {
@@ -336,6 +345,32 @@ impl ProducerStates {
             return Err(ProducerRefusal::TransactionOpen);
         }
         Ok(Verdict::Append)
+    }
+
+    /// Judges the marker that ends a transaction of transaction version 2, whose epoch is one above its records' (KIP-890).
+    /// What a leader is told of version 1, and what a mirror writes by itself, [`check`](Self::check) judges alone.
+    ///
+    /// # Errors
+    /// The refusal: the producer is further than the transaction that this is the marker of.
+    pub fn check_raised_marker(
+        &self,
+        producer: ProducerId,
+        got: ProducerEpoch,
+        guards: &mut Guards,
+    ) -> Result<RaisedMarker, ProducerRefusal> {
+        let Some(entry) = self.get(producer).filter(|entry| got <= entry.epoch) else {
+            return Ok(RaisedMarker::New);
+        };
+        // 1. A marker is written, its answer is lost. 2. It is sent again. 3. Refused, its transaction would never be over
+        // (KAFKA-19999): nothing is open under this epoch, so that it can only be the same one.
+        let is_written = got == entry.epoch && entry.txn_first == Offset::UNKNOWN;
+        if is_written && !guards.admits(transactions::RepeatedMarkerIsDone, false) {
+            return Ok(RaisedMarker::Written);
+        }
+        if guards.admits(transactions::MarkerAboveProducer, false) {
+            return Ok(RaisedMarker::New);
+        }
+        Err(ProducerRefusal::InvalidEpoch { known: entry.epoch, got })
     }
 
     // -- replay: what an appended batch changes

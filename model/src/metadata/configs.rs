@@ -311,6 +311,7 @@ config! {
     "`min.insync.replicas` of `__transaction_state`." "transaction.state.log.min.isr" => transaction_state_log_min_isr: u32 = 2, min 1;
     "`segment.bytes` of `__transaction_state`." "transaction.state.log.segment.bytes" => transaction_state_log_segment_bytes: u32 = 104_857_600, min 1;
     "The longest timeout that a transactional producer may ask for." "transaction.max.timeout.ms" => transaction_max_timeout_ms: u32 = 900_000, min 1;
+    "How transactions end: 1 leaves a producer its epoch, 2 raises it with each (KIP-890; in Kafka a feature of the cluster)." "transaction.version" => transaction_version: u32 = 2, min 1;
     "Distance between looks for transactions that are open for too long." "transaction.abort.timed.out.transaction.cleanup.interval.ms" => transaction_abort_timed_out_transaction_cleanup_interval_ms: u64 = 10_000, min 1;
     "Threads of the mirror coordinator." "mirror.coordinator.threads" => mirror_coordinator_threads: u32 = 1, min 1;
     "Timeout of a state write." "mirror.coordinator.write.timeout.ms" => mirror_coordinator_write_timeout_ms: u64 = 5_000, min 1;

@@ -5,7 +5,7 @@
 
 use crate::guards::{mirror, replication as guard, transactions};
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
-use crate::log::{AppendError, AppendInfo};
+use crate::log::{AppendError, AppendInfo, ProducerRefusal, RaisedMarker};
 use crate::ports::Cx;
 use crate::record::batch::BatchView;
 use crate::replica::fetch_session::SessionSlot;
@@ -88,16 +88,38 @@ impl Replicas {
         self.produce_as(Origin::Client, partition, batches, acks, ticket, now, cx)
     }
 
-    /// Appends a transaction's marker; the answer waits for all in-sync replicas.
+    /// Appends a transaction's marker; the answer waits for all in-sync replicas. `raised`: its epoch is above that of the
+    /// transaction's records (transaction version 2).
     pub fn write_marker(
         &mut self,
         partition: PartitionIx,
         marker: &Bytes,
+        raised: bool,
         ticket: Ticket,
         now: Now,
         cx: &mut Cx,
     ) -> Produced {
-        self.produce_as(Origin::Coordinator, partition, marker, -1, ticket, now, cx)
+        match self.judge_marker(partition, marker, raised, cx) {
+            Ok(RaisedMarker::New) => self.produce_as(Origin::Coordinator, partition, marker, -1, ticket, now, cx),
+            Ok(RaisedMarker::Written) => self.answer_for_all(Origin::Coordinator, partition, None, ticket, cx),
+            Err(refusal) => self.refuse(partition, AppendError::from(refusal).code()),
+        }
+    }
+
+    fn judge_marker(
+        &self,
+        partition: PartitionIx,
+        marker: &Bytes,
+        raised: bool,
+        cx: &mut Cx,
+    ) -> Result<RaisedMarker, ProducerRefusal> {
+        let led = self.slot(partition).filter(|slot| raised && self.lead(*slot).is_some());
+        match (led.and_then(|slot| self.logs[slot].as_ref()), BatchView::parse(marker)) {
+            (Some(log), Ok(batch)) => {
+                log.producers().check_raised_marker(batch.producer(), batch.producer_epoch(), cx.guards)
+            }
+            _ => Ok(RaisedMarker::New),
+        }
     }
 
     #[allow(clippy::too_many_arguments)] // a produce, and whose it is
@@ -124,16 +146,36 @@ impl Replicas {
             Ok(info) => info,
             Err(error) => return self.refuse(partition, error.code()),
         };
+        if acks == -1 {
+            return self.answer_for_all(origin, partition, Some(&info), ticket, cx);
+        }
         let log_start = self.logs[slot].as_ref().map_or(Offset::UNKNOWN, |log| log.start());
-        let reached = self.logs[slot].as_ref().is_some_and(|log| log.high_watermark() >= info.next);
         let answer =
             ProducePartAnswer { partition, error: ErrorCode::None, base: info.base, log_start, current_leader: None };
+        Produced { answer, waits: false }
+    }
+
+    /// The answer to an append that all in-sync replicas are to have; with `None` to all that the log has.
+    fn answer_for_all(
+        &mut self,
+        origin: Origin,
+        partition: PartitionIx,
+        info: Option<&AppendInfo>,
+        ticket: Ticket,
+        cx: &mut Cx,
+    ) -> Produced {
+        let led = self.slot(partition).and_then(|slot| Some((self.lead(slot)?, self.logs[slot].as_ref()?)));
+        let Some((lead, log)) = led else { return self.refuse(partition, ErrorCode::NotLeaderOrFollower) };
+        let (base, next) = info.map_or((log.end(), log.end()), |info| (info.base, info.next));
+        let reached = log.high_watermark() >= next;
+        let log_start = log.start();
+        let answer = ProducePartAnswer { partition, error: ErrorCode::None, base, log_start, current_leader: None };
         let waits =
             if origin == Origin::Client { guard::AcksAllWaits } else { transactions::MarkerCommittedBeforeAnswered };
-        if acks != -1 || cx.guards.admits(waits, reached) {
+        if cx.guards.admits(waits, reached) {
             return Produced { answer, waits: false };
         }
-        self.waits.push(&mut self.leaders[lead].waits, ticket, info.next);
+        self.waits.push(&mut self.leaders[lead].waits, ticket, next);
         Produced { answer, waits: true }
     }
 

@@ -82,8 +82,9 @@ pub fn api(body: &Body) -> Api {
         B::OffsetForLeaderEpochRequest(_) | B::OffsetForLeaderEpochResponse(_) => (23, 4),
         // What producers send; later versions are between brokers.
         B::AddPartitionsToTxnRequest(_) | B::AddPartitionsToTxnResponse(_) => (24, 3),
-        B::EndTxnRequest(_) | B::EndTxnResponse(_) => (26, 3),
-        B::WriteTxnMarkersRequest(_) | B::WriteTxnMarkersResponse(_) => (27, 1),
+        B::EndTxnRequest(_) | B::EndTxnResponse(_) => (26, 5),
+        B::WriteTxnMarkersRequest(r) => (27, if transactions::names_versions(r) { 2 } else { 1 }),
+        B::WriteTxnMarkersResponse(_) => (27, 1),
         B::CreatePartitionsRequest(_) | B::CreatePartitionsResponse(_) => (37, 3),
         B::ElectLeadersRequest(_) | B::ElectLeadersResponse(_) => (43, 2),
         B::IncrementalAlterConfigsRequest(_) | B::IncrementalAlterConfigsResponse(_) => (44, 1),

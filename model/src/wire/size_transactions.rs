@@ -1,6 +1,7 @@
 //! Sizes of the messages of transactions; see the parent.
 
 use super::*;
+use crate::wire::messages::WriteTxnMarkersRequest;
 
 pub(super) fn body_size(body: &Body) -> Option<usize> {
     use Body as B;
@@ -21,10 +22,11 @@ pub(super) fn body_size(body: &Body) -> Option<usize> {
         B::AddPartitionsToTxnResponse(r) => THROTTLE + by_name(r.parts.len(), I32 + ERROR) + TAGS,
         // Transactional id, id, epoch, committed.
         B::EndTxnRequest(r) => string(r.transactional_id.len()) + I64 + I16 + BOOL + TAGS,
-        B::EndTxnResponse(_) => THROTTLE + ERROR + TAGS,
-        // (Id, epoch, committed, index*, coordinator epoch)*.
+        B::EndTxnResponse(_) => THROTTLE + ERROR + I64 + I16 + TAGS,
+        // (Id, epoch, committed, index*, coordinator epoch, transaction version)*.
         B::WriteTxnMarkersRequest(r) => {
-            array_of(&r.markers, |m| I64 + I16 + BOOL + indexes(m.parts.len()) + I32 + TAGS) + TAGS
+            let version = if names_versions(r) { I8 } else { 0 };
+            array_of(&r.markers, |m| I64 + I16 + BOOL + indexes(m.parts.len()) + I32 + version + TAGS) + TAGS
         }
         // (Id, (index, error)*)*; nobody throttles a broker.
         B::WriteTxnMarkersResponse(r) => {
@@ -37,4 +39,9 @@ pub(super) fn body_size(body: &Body) -> Option<usize> {
 /// Bare indexes, one topic each, by name.
 fn indexes(len: usize) -> usize {
     named_topics(len) + len * I32
+}
+
+/// Whether some marker names its transaction version, which the first version of the request has no place for.
+pub(super) fn names_versions(request: &WriteTxnMarkersRequest) -> bool {
+    request.markers.iter().any(|marker| marker.version != 0)
 }

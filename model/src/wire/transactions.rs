@@ -76,14 +76,24 @@ pub struct EndTxnRequest {
     pub commit: bool,
 }
 
-/// Answer to [`EndTxnRequest`]: the decision is made, its markers follow.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+/// Answer to [`EndTxnRequest`] (version 5): the decision is made, its markers follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndTxnResponse {
     /// Verdict.
     pub error: ErrorCode,
+    /// The producer id that the next transaction is written with, −1 if the producer's own (transaction version 1).
+    pub producer: ProducerId,
+    /// Its epoch, −1 with it.
+    pub epoch: ProducerEpoch,
 }
 
-/// A coordinator has markers written by partition leaders.
+impl Default for EndTxnResponse {
+    fn default() -> Self {
+        Self { error: ErrorCode::None, producer: ProducerId::NONE, epoch: ProducerEpoch(-1) }
+    }
+}
+
+/// A coordinator has markers written by partition leaders (version 1; 2 if one of them names its transaction version, KIP-1228).
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct WriteTxnMarkersRequest {
     /// One per transaction.
@@ -101,6 +111,8 @@ pub struct TxnMarker {
     pub commit: bool,
     /// The leader epoch in which the coordinator leads its partition of `__transaction_state`.
     pub coordinator_epoch: i32,
+    /// The transaction version if it is 2 or more, else 0: whether the epoch is above that of the records.
+    pub version: i8,
     /// Where.
     pub parts: Vec<PartitionIx>,
 }

@@ -286,6 +286,7 @@ const BROKER_KEYS: &[KeyRow] = &[
     ("transaction.state.log.num.partitions", COUNT, &[]),
     ("transaction.state.log.replication.factor", ValueKind::Int { min: 1, max: 32767 }, &[]),
     ("transaction.state.log.segment.bytes", BYTES, &[]),
+    ("transaction.version", ValueKind::Int { min: 1, max: 2 }, &[]),
     ("transactional.id.expiration.ms", MS_INT, &[]),
     ("unclean.leader.election.enable", ValueKind::Bool, &[]),
     ("unstable.feature.versions.enable", ValueKind::Bool, &[]),

@@ -429,13 +429,18 @@ fn transaction_body(kind: u64, d: &mut Dice) -> Body {
             commit: d.coin(),
         }
         .into(),
-        45 => EndTxnResponse { error: d.error() }.into(),
+        45 => {
+            EndTxnResponse { error: d.error(), producer: ProducerId(d.i64()), epoch: ProducerEpoch(d.small() as i16) }
+                .into()
+        }
         46 => WriteTxnMarkersRequest {
             markers: d.list(|d| TxnMarker {
                 producer: ProducerId(d.i64()),
                 epoch: ProducerEpoch(d.small() as i16),
                 commit: d.coin(),
                 coordinator_epoch: d.small(),
+                // The oracle does not know the version that names another; golden bytes stand beside the codec.
+                version: 0,
                 parts: d.list(Dice::partition),
             }),
         }

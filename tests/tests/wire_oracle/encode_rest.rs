@@ -279,7 +279,11 @@ impl Oracle<'_> {
                 producer_epoch: r.epoch.0,
                 committed: r.commit,
             })),
-            Body::EndTxnResponse(r) => self.response(k!(k::EndTxnResponse { error_code: r.error as i16 })),
+            Body::EndTxnResponse(r) => self.response(k!(k::EndTxnResponse {
+                error_code: r.error as i16,
+                producer_id: k::ProducerId(r.producer.0),
+                producer_epoch: r.epoch.0,
+            })),
             Body::WriteTxnMarkersRequest(r) => {
                 use k::write_txn_markers_request::{WritableTxnMarker as M, WritableTxnMarkerTopic as T};
                 let marker = |marker: &m::TxnMarker| {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::log::read::ReadHint;
+use crate::log::RaisedMarker;
 use crate::record::control::end_txn_marker;
 use crate::record::stamp;
 use crate::wire::errors::ErrorCode;
@@ -108,6 +109,39 @@ fn txn_06_end_markers_and_fencing() {
     stamp(&mut old, Offset(end + 1), LeaderEpoch(0));
     rig.follow(&[copied.build(), old.into()], 0).unwrap();
     assert_eq!(rig.log.end(), Offset(end + 2));
+}
+
+/// The rows of transaction version 2: a marker is one above its records, or it is not theirs (KIP-890). One that stands in the
+/// log already is known again (KAFKA-19999); only a leader judges so, a replica takes what its leader took.
+#[test]
+fn txn_06_end_markers_of_version_2() {
+    let mut rig = Rig::new();
+    let data = |epoch, sequence| {
+        Make { producer: 9, producer_epoch: epoch, sequence, transactional: true, ..Make::default() }.build()
+    };
+    rig.lead(&data(5, 0), 0).unwrap();
+    let judge = |rig: &Rig, epoch| {
+        let mut guards = Guards::default();
+        let judged = rig.log.producers().check_raised_marker(ProducerId(9), ProducerEpoch(epoch), &mut guards);
+        judged.map_err(|refusal| AppendError::from(refusal).code())
+    };
+    let refused = Err(ErrorCode::InvalidProducerEpoch);
+    assert_eq!((judge(&rig, 4), judge(&rig, 5)), (refused, refused));
+    assert_eq!(judge(&rig, 6), Ok(RaisedMarker::New));
+    rig.lead_as(&marker(true, 9, 6, 1), 0, Origin::Coordinator).unwrap();
+    assert_eq!(rig.log.producers().get(ProducerId(9)).unwrap().epoch, ProducerEpoch(6), "it is the current one now");
+    assert_eq!((judge(&rig, 5), judge(&rig, 6)), (refused, Ok(RaisedMarker::Written)), "sent again");
+    // The next transaction has begun under epoch 6: a marker of 6 is late, and not its own.
+    rig.lead(&data(6, 0), 0).unwrap();
+    assert_eq!((judge(&rig, 6), judge(&rig, 7)), (refused, Ok(RaisedMarker::New)));
+    assert_eq!(code(rig.lead(&data(5, 1), 0)), ErrorCode::InvalidProducerEpoch, "late records of the one before");
+    // A producer that nobody knows here any more.
+    let unknown = rig.log.producers().check_raised_marker(ProducerId(8), ProducerEpoch(3), &mut Guards::default());
+    assert_eq!(unknown, Ok(RaisedMarker::New));
+    // What a source wrote under version 1 is its own business.
+    let mut copied = marker(true, 9, 6, 0).to_vec();
+    stamp(&mut copied, rig.log.end(), LeaderEpoch(0));
+    rig.follow(&[copied.into()], 0).unwrap();
 }
 
 #[test]

@@ -146,8 +146,9 @@ fn body(c: &mut Coder<'_>, asked: Api, request: bool, correlation: u32) -> Resul
     let unknown = c.wrong("api", Wrong::Api(asked.key, asked.version));
     let mut body = blank(asked, request).ok_or(unknown)?;
     let known = api(&body);
-    // Topics with a mirror's id are created by one version more; the answer to it is the same.
-    let extended = known.key == 19 && asked.version == known.version + 1;
+    // Topics with a mirror's id are created by one version more, and so are markers written that name their transaction
+    // version; the answer to it is the same.
+    let extended = matches!(known.key, 19 | 27) && asked.version == known.version + 1;
     if known.version != asked.version && !extended {
         return Err(unknown);
     }

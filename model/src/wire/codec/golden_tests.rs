@@ -2,7 +2,9 @@
 //! body's fields in order, one group of digits per field.
 
 use super::*;
-use crate::ids::{BrokerEpoch, BrokerId, LeaderEpoch, MetadataOffset, Offset, PartitionIx, TopicId};
+use crate::ids::{
+    BrokerEpoch, BrokerId, LeaderEpoch, MetadataOffset, Offset, PartitionIx, ProducerEpoch, ProducerId, TopicId,
+};
 use crate::states::{LastPosition, MirrorState, StateRecord};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::*;
@@ -397,4 +399,24 @@ fn creating_a_mirror_topic() {
     is(request, "0013 0008", &golden);
     let stock = CreateTopicsRequest { topics: vec![topic("b", None)] };
     is(stock, "0013 0007", &format!("02 (02 'b' {common} 00)  0000ea60 00 00"));
+}
+
+/// WriteTxnMarkers names the transaction version from its version 2 on (KIP-1228), and is of version 1 where none is named.
+#[test]
+fn markers_that_name_their_transaction_version() {
+    let mut marker = TxnMarker {
+        producer: ProducerId(0x1a),
+        epoch: ProducerEpoch(3),
+        commit: true,
+        coordinator_epoch: 9,
+        version: 2,
+        parts: vec![PartitionIx(12)],
+    };
+    let of = |marker: &TxnMarker| WriteTxnMarkersRequest { markers: vec![marker.clone()] };
+    let (head, tail) = ("02  000000000000001a 0003 01  02 (03 't1' 02 00000002 00)", "00000009");
+    is(of(&marker), "001b 0002", &format!("{head} {tail} 02 00  00"));
+    marker.version = 0;
+    is(of(&marker), "001b 0001", &format!("{head} {tail} 00  00"));
+    let answer = EndTxnResponse { error: ErrorCode::None, producer: ProducerId(0x1a), epoch: ProducerEpoch(4) };
+    is(answer, "", "00000000 0000 000000000000001a 0004 00");
 }

@@ -1,4 +1,4 @@
-//! Transactions (KIP-98): FindCoordinator (4), AddPartitionsToTxn (3), EndTxn (3), WriteTxnMarkers (1).
+//! Transactions (KIP-98): FindCoordinator (4), AddPartitionsToTxn (3), EndTxn (5), WriteTxnMarkers (1, 2).
 
 use crate::wire::codec::coder::{Coder, Done, Wire, Wrong};
 use crate::wire::codec::directory::PORT;
@@ -80,6 +80,8 @@ impl Wire for EndTxnResponse {
     fn pass(&mut self, c: &mut Coder<'_>) -> Done {
         c.throttle()?;
         c.code(&mut self.error)?;
+        c.i64("ProducerId", &mut self.producer.0)?;
+        c.i16("ProducerEpoch", &mut self.epoch.0)?;
         c.end()
     }
 }
@@ -92,6 +94,9 @@ impl Wire for WriteTxnMarkersRequest {
             c.bool("TransactionResult", &mut marker.commit)?;
             c.topics(By::Name, &mut marker.parts, |part| part, |c, index, _| c.u32("PartitionIndexes", index))?;
             c.i32("CoordinatorEpoch", &mut marker.coordinator_epoch)?;
+            if c.version >= 2 {
+                c.i8("TransactionVersion", &mut marker.version)?;
+            }
             c.end()
         })?;
         c.end()
