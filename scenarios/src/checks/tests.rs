@@ -2,8 +2,10 @@
 
 mod fake;
 mod live;
+mod lived;
 mod lives;
 mod mirrors;
+mod orders;
 mod transactions;
 
 use super::ghost::Stop;
