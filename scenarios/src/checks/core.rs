@@ -372,6 +372,10 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
         }
         Trace::ReplicaRemoved { partition } => {
             let slot = cx.slot;
+            // With a topic that is deleted nothing is asked of its replicas any more; its leader may not have heard of that yet.
+            if cx.sight.image(cx.at.cluster).is_some_and(|image| image.partition(partition).is_none()) {
+                return;
+            }
             if let Some((_, m)) = c.partition(partition).member(slot) {
                 *m = ghost::wiped(slot);
                 m.set_lossy(false);

@@ -242,6 +242,24 @@ fn s5_compares_what_a_follower_of_an_older_epoch_really_holds() {
     assert_eq!(play.watermark(0, 2, 10), ["S5"]); // broker 3 is long enough, with other records
 }
 
+/// A follower drops its replica with the topic, and the leader, who has not heard of that, counts what it held.
+#[test]
+fn s5_asks_nothing_of_a_topic_that_is_deleted() {
+    let counts = |deleted: bool| {
+        let mut play = committed(2);
+        for (broker, origin) in [(1, Origin::Client), (2, Origin::Replication), (3, Origin::Replication)] {
+            assert_eq!(play.append(0, broker, origin, &batch(8, 1, 1)), NOTHING);
+        }
+        if deleted {
+            play.record(0, &Record::RemoveTopic { topic: TopicIx(0) });
+        }
+        play.at(node(0, 2), Trace::ReplicaRemoved { partition: P });
+        play.watermark(0, 1, 9)
+    };
+    assert_eq!(counts(true), NOTHING);
+    assert_eq!(counts(false), ["S5"]);
+}
+
 #[test]
 fn s5_sees_a_position_beyond_the_followers_log_and_a_wrong_isr() {
     let mut play = committed(2);
