@@ -39,6 +39,9 @@ impl Broker {
                 self.found.insert((topic, partition), log);
             }
         }
+        // Killed between a cut and its checkpoint: the checkpoint still vouches for what is gone.
+        let of = |(key, log): (&PartitionKey, &Log)| Some((*key, log.recovery_point(), log.start(), log.lowered()?));
+        self.write_cuts(self.found.iter().filter_map(of).collect(), cx);
         if !cx.guards.admits(guard::MarkerRemovedFirst, !clean) {
             return Ok(());
         }

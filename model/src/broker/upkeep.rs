@@ -3,11 +3,12 @@
 use crate::broker::broker::Broker;
 use crate::broker::lanes::{kind, timer, Chore};
 use crate::broker::lifecycle::Stage;
-use crate::guards::replication as guard;
+use crate::guards::{log as log_guard, replication as guard};
 use crate::ids::{BrokerEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::log::checkpoint::{encode_clean_shutdown, write_small, Checkpoint, PartitionKey};
 use crate::log::{FlushTarget, FlushUpto, FlushWant};
 use crate::ports::{Cx, DirId, DiskError, Effect, ExitReason, FileId, FileName, FlushToken};
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Times beyond this many milliseconds, 35 years, are never.
@@ -22,6 +23,8 @@ enum Job {
     LastFlush(PartitionIx, FlushTarget),
     /// The clean-shutdown marker: then the process ends.
     Marker,
+    /// The checkpoint of recovery points that fell in cuts.
+    Cuts,
 }
 
 /// A group of flushes under way.
@@ -38,6 +41,8 @@ pub struct Flushes {
     next: u64,
     jobs: BTreeMap<u64, Running>,
     tokens: BTreeMap<FlushToken, u64>,
+    /// By job: logs that were cut, and the generation in which.
+    cuts: BTreeMap<u64, Vec<(PartitionKey, u32)>>,
     pub(crate) ended: VecDeque<(FlushToken, Result<(), DiskError>)>,
     pub(crate) root: Option<DirId>,
     pub(crate) watermarks: Option<Checkpoint>,
@@ -51,7 +56,7 @@ impl Flushes {
         token.0 == 0 || self.tokens.contains_key(&token)
     }
 
-    fn start(&mut self, job: Job, wants: &[FlushWant], cx: &mut Cx) {
+    fn start(&mut self, job: Job, wants: &[FlushWant], cx: &mut Cx) -> u64 {
         let root = self.root;
         self.next += 1;
         let id = self.next;
@@ -67,10 +72,11 @@ impl Flushes {
                 FlushWant::Root => Effect::FlushDir { dir: root.unwrap_or(DirId(0)), token },
             });
         }
+        id
     }
 
     /// The job that this was the last flush of, and whether all went well.
-    fn end(&mut self, token: FlushToken, result: Result<(), DiskError>) -> Option<(Job, bool)> {
+    fn end(&mut self, token: FlushToken, result: Result<(), DiskError>) -> Option<(u64, Job, bool)> {
         let id = self.tokens.remove(&token)?;
         let running = self.jobs.get_mut(&id)?;
         running.left = running.left.saturating_sub(1);
@@ -78,7 +84,7 @@ impl Flushes {
         if running.left > 0 {
             return None;
         }
-        self.jobs.remove(&id).map(|r| (r.job, r.ok))
+        self.jobs.remove(&id).map(|r| (id, r.job, r.ok))
     }
 
     fn last_flushes(&self) -> bool {
@@ -113,8 +119,8 @@ impl Broker {
     /// One task of the chores lane: finished flushes, else one chore.
     pub(crate) fn run_chores(&mut self, now: Now, cx: &mut Cx) {
         while let Some((token, result)) = self.flushes.ended.pop_front() {
-            if let Some((job, ok)) = self.flushes.end(token, result) {
-                self.flushed(job, ok, now, cx);
+            if let Some((id, job, ok)) = self.flushes.end(token, result) {
+                self.flushed(id, job, ok, now, cx);
             }
         }
         let Some(chore) = self.chores.pop_front() else { return };
@@ -160,8 +166,9 @@ impl Broker {
         self.flushes.start(job, wants, cx);
     }
 
-    fn flushed(&mut self, job: Job, ok: bool, now: Now, cx: &mut Cx) {
+    fn flushed(&mut self, id: u64, job: Job, ok: bool, now: Now, cx: &mut Cx) {
         match job {
+            Job::Cuts => self.cuts_are_durable(id, ok, cx),
             Job::Log(partition, target) => self.replicas.flushed(partition, target, ok, now.mono, cx),
             Job::LastFlush(partition, target) => {
                 self.replicas.flushed(partition, target, ok, now.mono, cx);
@@ -208,23 +215,78 @@ impl Broker {
         }
         let keyed: Vec<(PartitionKey, Offset, Offset)> =
             changed.iter().filter_map(|(ix, point, start)| self.key(*ix).map(|key| (key, *point, *start))).collect();
+        for written in self.write_points(&keyed, cx) {
+            self.flush_checkpoint(written, cx);
+        }
+    }
+
+    /// Writes recovery points and log starts that changed into their files.
+    fn write_points(
+        &mut self,
+        keyed: &[(PartitionKey, Offset, Offset)],
+        cx: &mut Cx,
+    ) -> SmallVec<[Result<FileId, DiskError>; 2]> {
+        let mut files = SmallVec::new();
         if let Some(mut file) = self.flushes.recovery_points.take() {
-            let written = if file.wants_rewrite(self.replicas.len()) {
+            files.push(if file.wants_rewrite(self.replicas.len()) {
                 file.rewrite(cx.disk, self.all_offsets(|log| log.recovery_point()))
             } else {
                 file.update(cx.disk, keyed.iter().map(|(key, point, _)| (*key, *point)))
-            };
-            self.flush_checkpoint(written, cx);
+            });
             self.flushes.recovery_points = Some(file);
         }
         if let Some(mut file) = self.flushes.log_starts.take() {
-            let written = if file.wants_rewrite(self.replicas.len()) {
+            files.push(if file.wants_rewrite(self.replicas.len()) {
                 file.rewrite(cx.disk, self.all_offsets(|log| log.start()))
             } else {
                 file.update(cx.disk, keyed.iter().map(|(key, _, start)| (*key, *start)))
-            };
-            self.flush_checkpoint(written, cx);
+            });
             self.flushes.log_starts = Some(file);
+        }
+        files
+    }
+
+    /// What a task ends with that cut logs below their recovery points: one write of the checkpoint for all of them. A log whose
+    /// start fell with the cut has that written too: a start above its end would empty it at the next boot.
+    pub(crate) fn checkpoint_cuts(&mut self, cx: &mut Cx) {
+        if self.replicas.lowered.is_empty() {
+            return;
+        }
+        let cut = self.replicas.take_lowered();
+        if cx.guards.admits(log_guard::RecoveryPointDurableBeforeGrowth, false) {
+            return; // the mutant: the next periodic checkpoint will say it
+        }
+        let keyed = cut.iter().filter_map(|(ix, point, start, of)| self.key(*ix).map(|key| (key, *point, *start, *of)));
+        self.write_cuts(keyed.collect(), cx);
+    }
+
+    /// Writes recovery points that fell, and log starts; when they are durable, the logs may grow again.
+    pub(crate) fn write_cuts(&mut self, cut: Vec<(PartitionKey, Offset, Offset, u32)>, cx: &mut Cx) {
+        if cut.is_empty() {
+            return;
+        }
+        let keyed: Vec<_> = cut.iter().map(|(key, point, start, _)| (*key, *point, *start)).collect();
+        let mut wants = vec![FlushWant::Root];
+        for written in self.write_points(&keyed, cx) {
+            let Ok(file) = written else { return cx.effect(Effect::Exit(ExitReason::DiskFailed)) };
+            wants.push(FlushWant::File(file));
+        }
+        let id = self.flushes.start(Job::Cuts, &wants, cx);
+        self.flushes.cuts.insert(id, cut.into_iter().map(|(key, _, _, generation)| (key, generation)).collect());
+    }
+
+    fn cuts_are_durable(&mut self, id: u64, ok: bool, cx: &mut Cx) {
+        let cuts = self.flushes.cuts.remove(&id).unwrap_or_default();
+        if !ok {
+            return cx.effect(Effect::Exit(ExitReason::DiskFailed));
+        }
+        for (key, generation) in cuts {
+            if let Some(log) = self.found.get_mut(&key) {
+                log.on_point_durable(generation);
+            } else if let Some(ix) = self.image.topic_of(key.0).and_then(|topic| self.image.partition_of(topic, key.1))
+            {
+                self.replicas.on_point_durable(ix, generation);
+            }
         }
     }
 

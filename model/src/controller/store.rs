@@ -89,6 +89,10 @@ impl Store {
             // The snapshot is durable, the log behind it was lost with unflushed bytes: it goes on where the snapshot ends.
             log.truncate_fully_and_start_at(disk, guards, end)?;
         }
+        // Its recovery point stands in no checkpoint: it is the newest snapshot's end.
+        if let Some(generation) = log.lowered() {
+            log.on_point_durable(generation);
+        }
         let epoch = read_quorum(disk, dir)?;
         let store = Self { root, dir, log, policy, flush: None, quorum: None, snapshot: None, snapshots };
         Ok(Opened { store, image, epoch })

@@ -27,6 +27,7 @@ registry! { base 0;
     guard EpochsCutWithLog: "The epoch cache is cut together with the log.", "S9, Kafka UnifiedLog.truncateTo", ["S9", "S2"];
     guard ProducersCutWithLog: "The producer table is rebuilt when the log is cut.", "S17, Kafka UnifiedLog.truncateTo", ["S17", "S16"];
     guard RecoveryPointCutWithLog: "The recovery point falls with the log.", "S15, Kafka LogManager.truncateTo", ["S15", "S6"];
+    guard RecoveryPointDurableBeforeGrowth: "A log that was cut below its recovery point grows again only when the checkpoint that says so is durable.", "Kafka LogManager.truncateTo (checkpointRecoveryOffsetsInDir), S15", ["S9", "S1", "S15"];
     guard HighWatermarkWithinLog: "The high watermark lies between log start and log end.", "REP-26, S7", ["S7", "S21"];
     guard HighWatermarkFollowsCut: "The high watermark falls with a truncation.", "REP-26", ["S7"];
     guard HighWatermarkLiftedByReset: "After a full truncation the high watermark is the new start.", "R19, KAFKA-9491", ["S21", "L13"];

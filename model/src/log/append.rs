@@ -70,6 +70,8 @@ pub enum AppendError {
     Disk(DiskError),
     /// The log is offline since an earlier failure.
     Offline,
+    /// The log was cut, and the checkpoint that says so is on its way to the disk.
+    NotYet,
 }
 
 impl AppendError {
@@ -86,6 +88,8 @@ impl AppendError {
             Self::Producer(ProducerRefusal::TransactionOpen) => ErrorCode::InvalidTxnState,
             Self::OutOfOrderOffsets { .. } | Self::BelowLogEnd { .. } => ErrorCode::UnknownServerError,
             Self::Disk(_) | Self::Offline => ErrorCode::KafkaStorageError,
+            // Clients come again.
+            Self::NotYet => ErrorCode::NotLeaderOrFollower,
         }
     }
 }
@@ -116,6 +120,9 @@ impl Log {
         now: Now,
     ) -> Result<AppendInfo, AppendError> {
         self.admit_append(guards)?;
+        if !self.admits_growth(guards) {
+            return Err(AppendError::NotYet);
+        }
         let client = origin == Origin::Client;
         let mut count = 0;
         for view in views(batches) {
@@ -145,7 +152,7 @@ impl Log {
     }
 
     /// Appends batches as another log has them: offsets, epochs and bytes stay. Each element holds whole batches. What has
-    /// an epoch above `epoch_bound` is left, with all after it.
+    /// an epoch above `epoch_bound` is left, with all after it; everything is left while a cut is not durable.
     ///
     /// # Errors
     /// See [`AppendError`]; the log is unchanged.
@@ -162,7 +169,7 @@ impl Log {
         let taken = self.judge_replicated(guards, batches, epoch_bound)?;
         let mark = self.mark();
         let mut info = self.nothing();
-        if taken.count == 0 {
+        if taken.count == 0 || !self.admits_growth(guards) {
             return Ok(info);
         }
         if taken.restart_at != self.active.base && self.is_empty() {
@@ -289,6 +296,7 @@ impl Log {
         let file = disk.create(self.dir, FileName::Segment(base.0))?;
         disk.remove(self.dir, FileName::Segment(self.active.base.0))?;
         self.active = Segment::new(base, file);
+        // Nothing to wait for: all of what begins the log ends above what any checkpoint vouches for.
         self.recovery_point = self.recovery_point.min(base);
         self.flags.names = true;
         Ok(())

@@ -53,6 +53,8 @@ pub(super) struct Flags {
     pub flushing: bool,
     /// The producer table was ever touched: a cut has to rebuild it.
     pub producers: bool,
+    /// The recovery point fell, and the checkpoint that says so may not be durable.
+    pub lowered: bool,
 }
 
 /// What the broker flushes with its own tokens.
@@ -151,6 +153,28 @@ impl Log {
     #[must_use]
     pub fn recovery_point(&self) -> Offset {
         self.recovery_point
+    }
+    /// Lowers the recovery point with the log's end. The checkpoint stands above it until the broker has written it anew.
+    pub(super) fn lower_recovery_point(&mut self, to: Offset) {
+        self.flags.lowered |= to < self.recovery_point;
+        self.recovery_point = self.recovery_point.min(to);
+    }
+    /// Whether the recovery point fell and no durable checkpoint is known to say so: the generation that
+    /// [`Self::on_point_durable`] wants back, once it does.
+    #[must_use]
+    pub fn lowered(&self) -> Option<u32> {
+        self.flags.lowered.then_some(self.generation)
+    }
+    /// The checkpoint that was written in this generation is durable. One of an older generation says nothing: the log was cut
+    /// again since.
+    pub fn on_point_durable(&mut self, generation: u32) {
+        self.flags.lowered &= generation != self.generation;
+    }
+    /// Whether the log may be appended to. 1. A log is cut below its recovery point. 2. Newer batches fill it, unflushed. 3. Power
+    /// loss: the old checkpoint vouches for what was torn, and nobody checks its CRCs. (Kafka's `LogManager.truncateTo` ends with
+    /// the checkpoint, so nothing can come between.)
+    pub(super) fn admits_growth(&self, guards: &mut Guards) -> bool {
+        guards.admits(guard::RecoveryPointDurableBeforeGrowth, !self.flags.lowered)
     }
     /// Whether it holds no batch.
     #[must_use]

@@ -89,8 +89,9 @@ impl Log {
         log.closed = (!closed.is_empty()).then(|| Box::new(closed));
         log.end = scan.end.max(start);
         log.high_watermark = from.hw.clamp(log.start, log.end);
-        log.recovery_point = if trust { log.end } else { from.recovery_point.clamp(Offset::ZERO, log.end) };
-        log.flags = Flags { names: !from.clean, home: !from.clean, producers: scan.producers, ..Flags::default() };
+        log.recovery_point = if trust { log.end } else { from.recovery_point.max(Offset::ZERO) };
+        log.lower_recovery_point(log.end);
+        log.flags = Flags { names: !from.clean, home: !from.clean, producers: scan.producers, ..log.flags };
         log.load_epochs(disk, &files, &mut scan, trust, guards)?;
         if log.flags.producers {
             let limit = if trust { log.end } else { log.recovery_point };

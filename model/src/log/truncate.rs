@@ -77,7 +77,7 @@ impl Log {
             self.high_watermark = end;
         }
         if !guards.admits(guard::RecoveryPointCutWithLog, self.recovery_point <= end) {
-            self.recovery_point = end;
+            self.lower_recovery_point(end);
         }
         self.forget_empty_epochs(guards);
         if !guards.admits(guard::ProducersCutWithLog, !self.flags.producers) {
@@ -146,7 +146,7 @@ impl Log {
         if !guards.admits(guard::HighWatermarkLiftedByReset, self.high_watermark == at) {
             self.high_watermark = at;
         }
-        self.recovery_point = self.recovery_point.min(at);
+        self.lower_recovery_point(at);
         self.generation += 1;
         self.flags.names = true;
         if !guards.admits(guard::EpochsCutWithLog, self.epochs.entries().is_empty()) {

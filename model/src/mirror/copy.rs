@@ -179,6 +179,10 @@ impl Fetcher {
                 BatchVerdict::AppendAndBump | BatchVerdict::Append => {}
             }
             match local.replicas.append_mirrored(local.now, partition, batches, local.cx) {
+                // A cut of this log is not durable yet.
+                Ok(info) if info.batches == 0 => {
+                    return self.set_phase(answer.slot, Phase::Delayed(local.now.mono + self.limits.backoff));
+                }
                 Ok(info) => {
                     let source = self.key.source;
                     local.cx.trace(Trace::Mirrored {

@@ -208,6 +208,7 @@ impl Replicas {
             if now_hw != hw {
                 self.watermark_moved(slot, hw, now_hw, cx);
             }
+            self.note_lowered(slot);
             self.mark_log_dirty(slot);
         }
         Ok(cut)
@@ -226,7 +227,34 @@ impl Replicas {
         if now_hw != hw {
             self.watermark_moved(slot, hw, now_hw, cx);
         }
+        self.note_lowered(slot);
         self.mark_log_dirty(slot);
         Ok(())
+    }
+
+    fn note_lowered(&mut self, slot: usize) {
+        if self.logs[slot].as_ref().is_some_and(|log| log.lowered().is_some()) {
+            self.lowered.push(slot as u32);
+        }
+    }
+
+    /// The replicas whose recovery point fell in a cut since the last call: recovery point, log start, and the generation to tell
+    /// [`Self::on_point_durable`] when a checkpoint has them.
+    pub fn take_lowered(&mut self) -> Vec<(PartitionIx, Offset, Offset, u32)> {
+        let mut slots = std::mem::take(&mut self.lowered);
+        slots.sort_unstable();
+        slots.dedup();
+        let of = |slot: u32| {
+            let log = self.logs[slot as usize].as_ref()?;
+            Some((self.hot[slot as usize].partition, log.recovery_point(), log.start(), log.lowered()?))
+        };
+        slots.into_iter().filter_map(of).collect()
+    }
+
+    /// A checkpoint that was written in this generation of the log is durable.
+    pub fn on_point_durable(&mut self, partition: PartitionIx, generation: u32) {
+        if let Some(log) = self.slot(partition).and_then(|slot| self.logs[slot].as_mut()) {
+            log.on_point_durable(generation);
+        }
     }
 }

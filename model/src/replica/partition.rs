@@ -238,6 +238,8 @@ pub struct Replicas {
     /// Slots whose watermark, log end or log start no checkpoint knows.
     pub(crate) hw_dirty: Vec<u32>,
     pub(crate) log_dirty: Vec<u32>,
+    /// Slots whose log was cut below its recovery point; its checkpoint is to be written at the end of the task.
+    pub(crate) lowered: Vec<u32>,
     /// Partitions that closed a segment: to be flushed up to there.
     pub(crate) rolled: Vec<PartitionIx>,
     /// Partitions with so many, or so old, unflushed records that a flush is due.
@@ -283,6 +285,7 @@ impl Replicas {
             behind: Vec::new(),
             hw_dirty: Vec::new(),
             log_dirty: Vec::new(),
+            lowered: Vec::new(),
             rolled: Vec::new(),
             flush_due: Vec::new(),
             flushed_at: BTreeMap::new(),
