@@ -6,7 +6,7 @@ use crate::broker::lifecycle::Stage;
 use crate::guards::{log as log_guard, replication as guard};
 use crate::ids::{BrokerEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::log::checkpoint::{encode_clean_shutdown, write_small, Checkpoint, PartitionKey};
-use crate::log::{FlushTarget, FlushUpto, FlushWant};
+use crate::log::{FlushTarget, FlushUpto, FlushWant, Lowered};
 use crate::ports::{Cx, DirId, DiskError, Effect, ExitReason, FileId, FileName, FlushToken};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
@@ -16,7 +16,7 @@ const MS_MAX: i64 = 1 << 40;
 
 /// What a group of flushes is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Job {
+pub(crate) enum Job {
     /// A log becomes durable up to a target.
     Log(PartitionIx, FlushTarget),
     /// The same, as part of a controlled shutdown.
@@ -25,6 +25,10 @@ enum Job {
     Marker,
     /// The checkpoint of recovery points that fell in cuts.
     Cuts,
+    /// What the cleaner wrote.
+    Clean(PartitionIx),
+    /// A log's directory, after a swap: it is clean up to here.
+    Swapped(PartitionIx, Offset),
 }
 
 /// A group of flushes under way.
@@ -48,6 +52,7 @@ pub struct Flushes {
     pub(crate) watermarks: Option<Checkpoint>,
     pub(crate) recovery_points: Option<Checkpoint>,
     pub(crate) log_starts: Option<Checkpoint>,
+    pub(crate) clean_points: Option<Checkpoint>,
 }
 
 impl Flushes {
@@ -56,7 +61,7 @@ impl Flushes {
         token.0 == 0 || self.tokens.contains_key(&token)
     }
 
-    fn start(&mut self, job: Job, wants: &[FlushWant], cx: &mut Cx) -> u64 {
+    pub(crate) fn start(&mut self, job: Job, wants: &[FlushWant], cx: &mut Cx) -> u64 {
         let root = self.root;
         self.next += 1;
         let id = self.next;
@@ -110,6 +115,7 @@ impl Broker {
             Chore::Watermarks => c.replica_high_watermark_checkpoint_interval_ms,
             Chore::RecoveryPoints => c.log_flush_offset_checkpoint_interval_ms,
             Chore::Retention => c.log_retention_check_interval_ms,
+            Chore::Clean => c.log_cleaner_backoff_ms,
             // Stock `producer.id.expiration.check.interval.ms`.
             Chore::Producers => 600_000,
         };
@@ -131,6 +137,7 @@ impl Broker {
             Chore::RecoveryPoints => self.checkpoint_logs(cx),
             Chore::Retention => self.replicas.apply_retention(now, cx),
             Chore::Producers => self.replicas.expire_producers(now),
+            Chore::Clean => self.clean_logs(now, cx),
         }
         self.arm_chore(chore, now, cx);
     }
@@ -169,6 +176,9 @@ impl Broker {
     fn flushed(&mut self, id: u64, job: Job, ok: bool, now: Now, cx: &mut Cx) {
         match job {
             Job::Cuts => self.cuts_are_durable(id, ok, cx),
+            Job::Clean(partition) => self.swap_cleaned(partition, ok, cx),
+            Job::Swapped(partition, upto) if ok => self.checkpoint_cleaned(partition, upto, cx),
+            Job::Swapped(..) => cx.effect(Effect::Exit(ExitReason::DiskFailed)),
             Job::Log(partition, target) => self.replicas.flushed(partition, target, ok, now.mono, cx),
             Job::LastFlush(partition, target) => {
                 self.replicas.flushed(partition, target, ok, now.mono, cx);
@@ -187,7 +197,7 @@ impl Broker {
 
     // ---------------------------------------------------------------------------------------------------- checkpoints
 
-    fn key(&self, partition: PartitionIx) -> Option<PartitionKey> {
+    pub(crate) fn key(&self, partition: PartitionIx) -> Option<PartitionKey> {
         let p = self.image.partition(partition)?;
         Some((self.image.topic(p.topic)?.id, p.number))
     }
@@ -256,23 +266,47 @@ impl Broker {
         if cx.guards.admits(log_guard::RecoveryPointDurableBeforeGrowth, false) {
             return; // the mutant: the next periodic checkpoint will say it
         }
-        let keyed = cut.iter().filter_map(|(ix, point, start, of)| self.key(*ix).map(|key| (key, *point, *start, *of)));
+        let keyed = cut.iter().filter_map(|(ix, points)| self.key(*ix).map(|key| (key, *points)));
         self.write_cuts(keyed.collect(), cx);
     }
 
-    /// Writes recovery points that fell, and log starts; when they are durable, the logs may grow again.
-    pub(crate) fn write_cuts(&mut self, cut: Vec<(PartitionKey, Offset, Offset, u32)>, cx: &mut Cx) {
+    /// Writes what fell with a cut; when that is durable, the logs may grow again.
+    pub(crate) fn write_cuts(&mut self, cut: Vec<(PartitionKey, Lowered)>, cx: &mut Cx) {
         if cut.is_empty() {
             return;
         }
-        let keyed: Vec<_> = cut.iter().map(|(key, point, start, _)| (*key, *point, *start)).collect();
+        let keyed: Vec<_> = cut.iter().map(|(key, p)| (*key, p.recovery_point, p.start)).collect();
+        let clean: Vec<_> = cut.iter().filter_map(|(key, p)| Some((*key, p.clean?))).collect();
+        let mut files = self.write_points(&keyed, cx);
+        if !clean.is_empty() && !cx.guards.admits(log_guard::CleanPointCutWithLog, false) {
+            files.extend(self.write_clean_points(&clean, cx));
+        }
         let mut wants = vec![FlushWant::Root];
-        for written in self.write_points(&keyed, cx) {
+        for written in files {
             let Ok(file) = written else { return cx.effect(Effect::Exit(ExitReason::DiskFailed)) };
             wants.push(FlushWant::File(file));
         }
         let id = self.flushes.start(Job::Cuts, &wants, cx);
-        self.flushes.cuts.insert(id, cut.into_iter().map(|(key, _, _, generation)| (key, generation)).collect());
+        self.flushes.cuts.insert(id, cut.into_iter().map(|(key, points)| (key, points.generation)).collect());
+    }
+
+    /// Writes up to where logs are clean.
+    pub(crate) fn write_clean_points(
+        &mut self,
+        keyed: &[(PartitionKey, Offset)],
+        cx: &mut Cx,
+    ) -> Option<Result<FileId, DiskError>> {
+        let mut file = self.flushes.clean_points.take()?;
+        let written = if file.wants_rewrite(self.replicas.len()) {
+            let hosted = self.replicas.iter().filter_map(|r| Some((self.key(r.partition())?, r.log.clean_point()?)));
+            let found = self.found.iter().filter_map(|(key, log)| Some((*key, log.clean_point()?)));
+            let others: Vec<_> = hosted.chain(found).filter(|(key, _)| keyed.iter().all(|k| k.0 != *key)).collect();
+            file.rewrite(cx.disk, others.into_iter().chain(keyed.iter().copied()))
+        } else {
+            file.update(cx.disk, keyed.iter().copied())
+        };
+        self.flushes.clean_points = Some(file);
+        Some(written)
     }
 
     fn cuts_are_durable(&mut self, id: u64, ok: bool, cx: &mut Cx) {
@@ -300,7 +334,7 @@ impl Broker {
     }
 
     /// Nobody waits for a checkpoint's flush: an older one only means more to look at after a crash.
-    fn flush_checkpoint(&self, written: Result<FileId, DiskError>, cx: &mut Cx) {
+    pub(crate) fn flush_checkpoint(&self, written: Result<FileId, DiskError>, cx: &mut Cx) {
         match written {
             Ok(file) => {
                 cx.effect(Effect::Flush { file, token: FlushToken(0) });

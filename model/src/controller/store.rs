@@ -75,7 +75,7 @@ impl Store {
         let start = if snapshots.len() > 1 { Offset(snapshots[0].0 .0) } else { Offset::ZERO };
         let end = Offset(image.end().0);
         // A snapshot is of committed state: the log was durable up to its end.
-        let from = LoadFrom { clean: false, recovery_point: end, start, hw: end };
+        let from = LoadFrom { clean: false, recovery_point: end, start, hw: end, cleaned: None };
         let policy = LogPolicy {
             segment_bytes: config.log_segment_bytes,
             segment_ms: i64::MAX,

@@ -404,6 +404,9 @@ fn admit_batch(view: &BatchView<'_>, guards: &mut Guards, policy: &LogPolicy, cl
         if count == 0 || count != view.last_offset_delta() + 1 {
             return Err(AppendError::InvalidRecord("the record count does not fit the offsets"));
         }
+        if policy.compact && view.records().flatten().any(|record| record.key.is_none()) {
+            return Err(AppendError::InvalidRecord("a compacted topic takes no record without a key"));
+        }
         if view.producer().0 >= 0 && view.base_sequence() < 0 {
             return Err(AppendError::InvalidRecord("an idempotent producer sent no sequence"));
         }

@@ -2,6 +2,7 @@
 
 use crate::guards::{log as guard, Guards};
 use crate::ids::{LeaderEpoch, Offset};
+use crate::log::clean::Cleaner;
 use crate::log::epoch_cache::EpochCache;
 use crate::log::producer_state::{AbortedRange, ProducerStates};
 use crate::log::segment::{Segment, SegmentMark};
@@ -30,6 +31,8 @@ pub struct Log {
     pub(super) end: Offset,
     pub(super) high_watermark: Offset,
     pub(super) recovery_point: Offset,
+    /// Only of a compacted log.
+    pub(super) cleaner: Option<Box<Cleaner>>,
     /// Small files that were written and not flushed.
     pub(super) unflushed: Overflow<FileId>,
     pub(super) dir: DirId,
@@ -85,6 +88,19 @@ pub struct FlushTarget {
     generation: u32,
 }
 
+/// What the checkpoints say of a log that was cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lowered {
+    /// Its recovery point.
+    pub recovery_point: Offset,
+    /// Its start.
+    pub start: Offset,
+    /// Up to where it is clean, if it was ever cleaned.
+    pub clean: Option<Offset>,
+    /// For [`Log::on_point_durable`].
+    pub generation: u32,
+}
+
 /// What undoes a failed append.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
@@ -113,6 +129,7 @@ impl Log {
             end: start,
             high_watermark: start,
             recovery_point: start,
+            cleaner: None,
             unflushed: None,
             dir,
             generation: 0,
@@ -164,6 +181,12 @@ impl Log {
     #[must_use]
     pub fn lowered(&self) -> Option<u32> {
         self.flags.lowered.then_some(self.generation)
+    }
+    /// What has to be checkpointed before a log that was cut may grow again.
+    #[must_use]
+    pub fn points(&self) -> Option<Lowered> {
+        let (recovery_point, start, clean) = (self.recovery_point, self.start, self.clean_point());
+        self.lowered().map(|generation| Lowered { recovery_point, start, clean, generation })
     }
     /// The checkpoint that was written in this generation is durable. One of an older generation says nothing: the log was cut
     /// again since.

@@ -55,6 +55,7 @@ impl Log {
             // What would be left lies below the log start: nobody can read it.
             return self.reset(disk, guards, self.start);
         }
+        self.uncleaned_from(disk, guards, cut.end)?;
         // Newest first: a crash in between leaves a prefix.
         while self.segment_count() > cut.segment + 1 {
             disk.remove(self.dir, FileName::Segment(self.active.base.0))?;
@@ -136,6 +137,7 @@ impl Log {
 
     fn reset(&mut self, disk: &mut dyn Disk, guards: &mut Guards, at: Offset) -> Result<(), DiskError> {
         let at = at.max(Offset::ZERO);
+        self.uncleaned_from(disk, guards, Offset::ZERO)?;
         for segment in self.segments().rev() {
             disk.remove(self.dir, FileName::Segment(segment.base.0))?;
         }

@@ -5,6 +5,7 @@
 
 use crate::guards::{mirror as mirror_guard, prototype as quirk, replication as guard};
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
+use crate::log::Lowered;
 use crate::ports::{Cx, DiskError};
 use crate::replica::fetch_session::SessionSlot;
 use crate::replica::partition::{mutant, Replicas, NONE};
@@ -238,15 +239,14 @@ impl Replicas {
         }
     }
 
-    /// The replicas whose recovery point fell in a cut since the last call: recovery point, log start, and the generation to tell
-    /// [`Self::on_point_durable`] when a checkpoint has them.
-    pub fn take_lowered(&mut self) -> Vec<(PartitionIx, Offset, Offset, u32)> {
+    /// The replicas whose recovery point fell in a cut since the last call.
+    pub fn take_lowered(&mut self) -> Vec<(PartitionIx, Lowered)> {
         let mut slots = std::mem::take(&mut self.lowered);
         slots.sort_unstable();
         slots.dedup();
         let of = |slot: u32| {
             let log = self.logs[slot as usize].as_ref()?;
-            Some((self.hot[slot as usize].partition, log.recovery_point(), log.start(), log.lowered()?))
+            Some((self.hot[slot as usize].partition, log.points()?))
         };
         slots.into_iter().filter_map(of).collect()
     }

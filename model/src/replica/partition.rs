@@ -80,6 +80,8 @@ impl Hot {
     pub const HW_NEWS: u16 = 8;
     /// The log failed: the replica is offline here.
     pub const OFFLINE: u16 = 16;
+    /// In the cleaner's queue.
+    pub const TO_CLEAN: u16 = 32;
 }
 
 /// What a leader knows of one follower.
@@ -244,6 +246,8 @@ pub struct Replicas {
     pub(crate) rolled: Vec<PartitionIx>,
     /// Partitions with so many, or so old, unflushed records that a flush is due.
     pub(crate) flush_due: Vec<PartitionIx>,
+    /// Slots of compacted logs with closed segments that the cleaner has not looked at.
+    pub(crate) to_clean: Vec<u32>,
     /// When a flush ended last, by slot; only of topics that set `flush.ms`.
     pub(crate) flushed_at: BTreeMap<u32, Nanos>,
     /// Watched partitions whose watermark moved.
@@ -288,6 +292,7 @@ impl Replicas {
             lowered: Vec::new(),
             rolled: Vec::new(),
             flush_due: Vec::new(),
+            to_clean: Vec::new(),
             flushed_at: BTreeMap::new(),
             hw_news: Vec::new(),
             converged: Vec::new(),

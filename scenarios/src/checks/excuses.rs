@@ -57,11 +57,14 @@ pub enum Excuse {
     NoResetPolicy,
     /// A transaction is open: the stable offset waits for its end.
     OpenTransaction,
+    /// A replica, or a mirror, was away for longer than `delete.retention.ms`: tombstones went before it saw them, and it keeps
+    /// what they deleted. Kafka's own limit of compacted topics.
+    AwayTooLong,
 }
 
 impl Excuse {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::UncleanElection,
         Self::LossyCrashes,
         Self::UncleanStops,
@@ -75,6 +78,7 @@ impl Excuse {
         Self::FailedForGood,
         Self::NoResetPolicy,
         Self::OpenTransaction,
+        Self::AwayTooLong,
     ];
 
     /// Its name in reports.
@@ -94,6 +98,7 @@ impl Excuse {
             Self::FailedForGood => "failed for good",
             Self::NoResetPolicy => "no reset policy",
             Self::OpenTransaction => "open transaction",
+            Self::AwayTooLong => "away for longer than delete.retention.ms",
         }
     }
 
@@ -109,7 +114,7 @@ impl Excuse {
             | Self::SourceDown => Whose::Environment,
             // An unclean election is a setting that prefers service to data.
             Self::UncleanElection | Self::OrderedCut | Self::Held | Self::FailedForGood => Whose::Operator,
-            Self::SourceCut => Whose::Environment,
+            Self::SourceCut | Self::AwayTooLong => Whose::Environment,
             Self::NoResetPolicy | Self::OpenTransaction => Whose::Client,
         }
     }

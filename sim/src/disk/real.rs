@@ -69,6 +69,9 @@ fn file_text(name: FileName) -> String {
         FileName::PartitionMetadata => "partition.metadata".to_owned(),
         FileName::QuorumState => "quorum-state".to_owned(),
         FileName::Temp(of) => format!("{of}.tmp"),
+        FileName::Cleaned(at) => format!("{at:020}.log.cleaned"),
+        FileName::Swap(at) => format!("{at:020}.log.swap"),
+        FileName::CleanerOffsets => "cleaner-offset-checkpoint".to_owned(),
     }
 }
 
@@ -82,6 +85,7 @@ fn file_name(text: &str) -> Option<FileName> {
         "meta.properties" => FileName::MetaProperties,
         "partition.metadata" => FileName::PartitionMetadata,
         "quorum-state" => FileName::QuorumState,
+        "cleaner-offset-checkpoint" => FileName::CleanerOffsets,
         _ => {
             let (number, kind) = text.rsplit_once('.')?;
             match kind {
@@ -89,6 +93,8 @@ fn file_name(text: &str) -> Option<FileName> {
                 "snapshot" => FileName::ProducerSnapshot(number.parse().ok()?),
                 "checkpoint" => FileName::MetadataSnapshot(number.parse().ok()?),
                 "tmp" => FileName::Temp(number.parse().ok()?),
+                "cleaned" => FileName::Cleaned(number.strip_suffix(".log")?.parse().ok()?),
+                "swap" => FileName::Swap(number.strip_suffix(".log")?.parse().ok()?),
                 _ => return None,
             }
         }

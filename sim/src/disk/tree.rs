@@ -36,6 +36,9 @@ impl Key {
             FileName::PartitionMetadata => (9, 0),
             FileName::QuorumState => (10, 0),
             FileName::Temp(of) => (11, i64::from(of)),
+            FileName::Cleaned(at) => (12, at),
+            FileName::Swap(at) => (13, at),
+            FileName::CleanerOffsets => (14, 0),
         };
         Self { tag, high: (number >> 32) as i32, low: number as u32 }
     }
@@ -54,6 +57,9 @@ impl Key {
             8 => FileName::MetaProperties,
             9 => FileName::PartitionMetadata,
             10 => FileName::QuorumState,
+            12 => FileName::Cleaned(number),
+            13 => FileName::Swap(number),
+            14 => FileName::CleanerOffsets,
             _ => FileName::Temp(number as u8),
         }
     }

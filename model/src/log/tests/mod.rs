@@ -1,6 +1,7 @@
 //! What the tests of the log room share: a log on a disk in memory, and short ways to make batches.
 
 mod append;
+mod clean;
 mod cost;
 mod durability;
 mod property;
@@ -18,6 +19,7 @@ use crate::testing::MemDisk;
 use crate::trace::Origin;
 use bytes::{Bytes, BytesMut};
 
+#[derive(Clone)]
 pub(super) struct Rig {
     pub disk: MemDisk,
     pub dir: DirId,
@@ -151,6 +153,7 @@ impl Rig {
             recovery_point: self.log.recovery_point(),
             start: self.log.start(),
             hw: self.log.high_watermark(),
+            cleaned: self.log.clean_point(),
         }
     }
     pub fn load(&mut self, from: LoadFrom) -> Recovered {

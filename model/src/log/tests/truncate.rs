@@ -127,8 +127,8 @@ fn a_cut_rebuilds_producers_from_the_newest_snapshot_below_it() {
     assert!(lost.duplicate, "acknowledged, and nowhere");
 }
 
-/// 1. A log is cut below its recovery point. 2. Until a checkpoint that says so is durable, it takes nothing. 3. A checkpoint of
-/// before a second cut says nothing.
+// 1. A log is cut below its recovery point. 2. Until a checkpoint that says so is durable, it takes nothing. 3. A checkpoint of
+// before a second cut says nothing.
 #[test]
 fn a_log_that_was_cut_below_its_recovery_point_waits_for_the_checkpoint() {
     let mut rig = Rig::new();
