@@ -139,15 +139,21 @@ impl Log {
         let stamped = stamped(batches, arena, self.end, epoch);
         let mark = self.mark();
         let mut info = self.nothing();
+        let mut noted = 0;
         for view in views(&stamped) {
             let Ok(view) = view else { break };
+            if self.must_note_before(policy, &view, now, &info, noted) {
+                let written = views(&stamped).flatten().take(info.batches as usize).skip(noted as usize);
+                self.note(info.base, &info, written, guards);
+                noted = info.batches;
+            }
             let at = view.bytes().as_ptr() as usize - stamped.as_ptr() as usize;
             let batch = stamped.slice(at..at + view.size());
             if let Err(error) = self.write(disk, policy, batch, &view, now, &mut info) {
                 return Err(self.fail(disk, guards, mark, error));
             }
         }
-        self.note(info.base, &info, views(&stamped).flatten(), guards);
+        self.note(info.base, &info, views(&stamped).flatten().skip(noted as usize), guards);
         Ok(info)
     }
 
@@ -180,8 +186,15 @@ impl Log {
         }
         info.base = taken.base;
         let mut left = taken.count;
+        let mut noted = 0;
         for piece in batches {
             for view in views(piece).flatten().take(left as usize) {
+                if self.must_note_before(policy, &view, now, &info, noted) {
+                    let all = batches.iter().flat_map(|piece| views(piece).flatten());
+                    let written = all.take(info.batches as usize).skip(noted as usize);
+                    self.note(taken.base, &info, written, guards);
+                    noted = info.batches;
+                }
                 let at = view.bytes().as_ptr() as usize - piece.as_ptr() as usize;
                 let batch = piece.slice(at..at + view.size());
                 if let Err(error) = self.write(disk, policy, batch, &view, now, &mut info) {
@@ -194,7 +207,7 @@ impl Log {
             }
         }
         let written = batches.iter().flat_map(|piece| views(piece).flatten()).take(taken.count as usize);
-        self.note(taken.base, &info, written, guards);
+        self.note(taken.base, &info, written.skip(noted as usize), guards);
         Ok(info)
     }
 
@@ -341,6 +354,19 @@ impl Log {
         let reached = if view.max_timestamp() >= 0 { view.max_timestamp() } else { now.wall_ms };
         let old = segment.first_timestamp >= 0 && reached - segment.first_timestamp > policy.segment_ms;
         full || far || old
+    }
+
+    /// Whether a segment is about to be closed in the middle of an append: the snapshot of producers that goes with it has to
+    /// know the batches that this append has written before it. (If a later one fails, the log is offline and loaded again.)
+    fn must_note_before(
+        &self,
+        policy: &LogPolicy,
+        view: &BatchView<'_>,
+        now: Now,
+        info: &AppendInfo,
+        noted: u32,
+    ) -> bool {
+        info.batches > noted && self.roll_is_due(policy, view, now)
     }
 
     /// The tables follow what was written.
