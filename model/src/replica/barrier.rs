@@ -135,7 +135,24 @@ impl Replicas {
         if to >= log.end() {
             return Ok(());
         }
+        // 1. A failed-over topic is compacted: local records take mirrored ones of their keys away, on some replica if not on this
+        // one. 2. It becomes a copy again, and the local records are cut. 3. The keys have no value here any more, and the source
+        // does not send it again. So what may have been compacted with records that go is copied anew.
+        if !cx.guards.admits(mirror_guard::CompactedIsCopiedAnew, !self.may_have_superseded(partition, to, cx)?) {
+            return self.discard_mirror_log(now, partition, cx);
+        }
         self.truncate_mirror_leader(now, partition, to, CutCause::Alignment, cx)
+    }
+
+    /// Whether a compacted log has records from `from` on; markers and resets take nothing away.
+    fn may_have_superseded(&self, partition: PartitionIx, from: Offset, cx: &Cx) -> Result<bool, DiskError> {
+        let (Some(slot), Some(log)) = (self.slot(partition), self.log(partition)) else { return Ok(false) };
+        if !self.topic(self.hot[slot].topic).is_some_and(|topic| topic.log.compact) {
+            return Ok(false);
+        }
+        let mut found = false;
+        let read = log.for_each_batch(&*cx.disk, from, |batch| found |= !batch.is_control());
+        read.map(|()| found).map_err(|_| DiskError::Io)
     }
 
     /// Empties the log of a leader that is about to mirror and has nothing in common with its source that is known: the copy
