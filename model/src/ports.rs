@@ -58,6 +58,12 @@ pub enum FileName {
     Alignments,
     /// The `.tmp` twin of a file that is replaced by rename, by the name's tag.
     Temp(u8),
+    /// `.cleaned`: what the cleaner wrote of segments from this base offset on. Worth nothing before it is renamed.
+    Cleaned(i64),
+    /// `.swap`: it is whole, and the segments that it stands for are being removed.
+    Swap(i64),
+    /// `cleaner-offset-checkpoint`: up to where logs are compacted.
+    CleanerOffsets,
 }
 
 /// An open directory of one disk.

@@ -1,7 +1,7 @@
 //! The states of a mirrored partition, the desired states of a topic, and which change may follow which (spec 2.1, 2.2,
 //! decision 28).
 
-use crate::ids::{LeaderEpoch, Offset};
+use crate::ids::{LeaderEpoch, MirrorIx, Offset};
 use std::sync::Arc;
 
 /// What a mirrored partition is doing; persisted per partition in `__mirror_state`.
@@ -151,6 +151,16 @@ pub struct StateRecord {
     pub message: Option<Arc<str>>,
     /// Where the last mirroring session ended.
     pub position: Option<LastPosition>,
+    /// The incarnation of the mirror that it is of: its index, which no other mirror ever has; `None` in records of before.
+    pub session: Option<MirrorIx>,
+}
+
+impl StateRecord {
+    /// Whether it is of this incarnation, or may be: orphan state of a deleted mirror of the same name is not (decision 18).
+    #[must_use]
+    pub fn is_of(&self, session: Option<MirrorIx>) -> bool {
+        self.session.is_none() || session.is_none() || self.session == session
+    }
 }
 
 impl Default for StateRecord {
@@ -164,6 +174,7 @@ impl Default for StateRecord {
             attempt: 0,
             message: None,
             position: None,
+            session: None,
         }
     }
 }

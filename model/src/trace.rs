@@ -91,6 +91,10 @@ pub enum Trace {
     HighWatermarkMoved { partition: PartitionIx, from: Offset, to: Offset, leader: bool },
     /// A replica's log was loaded at boot: what it holds, and whether the last stop was clean.
     LogRecovered { partition: PartitionIx, start: Offset, end: Offset, clean: bool },
+    /// A log is about to be compacted up to `to`, by this wall clock: whatever a crash leaves of it from now on may be.
+    CleaningBegun { partition: PartitionIx, to: Offset, at_ms: i64 },
+    /// A log was compacted: there was nothing clean from `from` on, now it is clean up to `to`; by this wall clock.
+    Cleaned { partition: PartitionIx, from: Offset, to: Offset, at_ms: i64 },
     /// A segment was closed and a new one opened at `base`.
     Rolled { partition: PartitionIx, base: Offset },
     // -- roles

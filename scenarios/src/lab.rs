@@ -323,6 +323,7 @@ impl Lab {
             choice: Choice::RoundRobin,
             record_bytes: plan.record.0 as u32,
             keys: plan.keys as u32,
+            tombstone_every: plan.tombstone_every.unwrap_or(0) as u32,
             start: base + plan.start.nanos(),
             stop: Some(plan.stop.map_or(end, |t| base + t.nanos())),
             // Neither a rate nor a period: only the timeline makes it write.

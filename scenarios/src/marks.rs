@@ -37,6 +37,7 @@ marks! {
     MirrorTruncated "mirror-truncated" "a mirror leader's log was cut";
     Recovered "recovered-unclean" "a log was recovered after an unclean stop";
     Rolled "rolled" "a segment was rolled";
+    Cleaned "cleaned" "a log was compacted";
     LogStartMoved "log-start-moved" "a log start rose";
     EpochBumped "epoch-bump" "a mirror asked for a higher leader epoch";
     EpochFencing "epoch-fencing" "a partition entered EPOCH_FENCING";
@@ -132,6 +133,7 @@ impl Marks {
             Trace::Truncated { .. } => Mark::Truncated,
             Trace::LogRecovered { clean: false, .. } => Mark::Recovered,
             Trace::Rolled { .. } => Mark::Rolled,
+            Trace::Cleaned { .. } => Mark::Cleaned,
             Trace::LogStartMoved { .. } => Mark::LogStartMoved,
             Trace::BumpRequested { .. } => Mark::EpochBumped,
             Trace::MirrorStateChanged { from, to, .. } => match (from, to) {

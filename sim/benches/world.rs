@@ -69,6 +69,7 @@ fn warm() -> World {
             choice: Choice::RoundRobin,
             record_bytes: 100,
             keys: 0,
+            tombstone_every: 0,
             start: Nanos::ZERO,
             stop: None,
             limit: None,

@@ -29,16 +29,22 @@ impl Broker {
         self.flushes.watermarks = Some(watermarks);
         self.flushes.recovery_points = Some(recovery_points);
         self.flushes.log_starts = Some(log_starts);
+        let (clean_points, cleaned) = Checkpoint::load(cx.disk, root, FileName::CleanerOffsets)?;
+        self.flushes.clean_points = Some(clean_points);
         self.clean = clean;
         for name in cx.disk.list_dirs() {
             if let DirName::Partition { topic, partition } = name {
-                let from = load_from((topic, partition), clean, &hw, &recovery, &starts);
+                let cleaned = cleaned.get(&(topic, partition)).copied();
+                let from = LoadFrom { cleaned, ..load_from((topic, partition), clean, &hw, &recovery, &starts) };
                 let dir = cx.disk.open_dir(name, false)?;
                 // Topic configs are metadata, which is not on this disk: loading needs none of them.
                 let (log, _) = Log::load(cx.disk, dir, from, cx.guards, &LogPolicy::default())?;
                 self.found.insert((topic, partition), log);
             }
         }
+        // Killed between a cut and its checkpoint: the checkpoint still vouches for what is gone.
+        let of = |(key, log): (&PartitionKey, &Log)| Some((*key, log.points()?));
+        self.write_cuts(self.found.iter().filter_map(of).collect(), cx);
         if !cx.guards.admits(guard::MarkerRemovedFirst, !clean) {
             return Ok(());
         }
@@ -74,5 +80,5 @@ fn remove_marker(root: DirId, cx: &mut Cx) -> Result<(), DiskError> {
 
 fn load_from(key: PartitionKey, clean: bool, hw: &Offsets, recovery: &Offsets, starts: &Offsets) -> LoadFrom {
     let of = |offsets: &Offsets| offsets.get(&key).copied().unwrap_or(Offset::ZERO);
-    LoadFrom { clean, recovery_point: of(recovery), start: of(starts), hw: of(hw) }
+    LoadFrom { clean, recovery_point: of(recovery), start: of(starts), hw: of(hw), cleaned: None }
 }

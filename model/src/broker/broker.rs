@@ -340,6 +340,7 @@ impl Broker {
             }
         }
         self.send_proposals(now, cx);
+        self.checkpoint_cuts(cx);
         self.flush_due(now, cx);
         let (mirror, mut task) = self.mirror_room();
         mirror.after(now, &mut task, cx);

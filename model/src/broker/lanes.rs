@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0 | metadata: committed records to image, replicas, coordinators, mirrors, in one task |
 //! | 1 | answers of the controller, heartbeats |
-//! | 2 | chores: ISR check, checkpoints, retention, finished flushes |
+//! | 2 | chores: ISR check, checkpoints, retention, log compaction, finished flushes |
 //! | 3 | operators' orders: what other brokers answered |
 //! | 4 | transactions: answers of partition leaders to markers, coordinator shards to be read, timeouts |
 //! | 8 to 15 | requests, by connection |
@@ -98,11 +98,13 @@ pub(crate) enum Chore {
     Producers,
     /// Flush what is unflushed for longer than its topic's `flush.ms`.
     Flush,
+    /// Compact logs.
+    Clean,
 }
 
 impl Chore {
-    pub const ALL: [Self; 6] =
-        [Self::Isr, Self::Watermarks, Self::RecoveryPoints, Self::Retention, Self::Producers, Self::Flush];
+    pub const ALL: [Self; 7] =
+        [Self::Isr, Self::Watermarks, Self::RecoveryPoints, Self::Retention, Self::Producers, Self::Flush, Self::Clean];
 }
 
 /// The queues of the request lanes.

@@ -9,6 +9,7 @@ use crate::broker::lanes::{kind, timer};
 use crate::guards::replication as guard;
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, MetadataOffset, Nanos, NodeId, Now, PartitionIx, TopicIx};
 use crate::log::{Log, LogPolicy};
+use crate::metadata::configs::CleanupPolicy;
 use crate::metadata::delta::MetadataDelta;
 use crate::metadata::image::MetadataImage;
 use crate::metadata::records::Record;
@@ -430,17 +431,25 @@ fn policy_of(image: &MetadataImage, topic: TopicIx) -> Option<Arc<TopicPolicy>> 
     image.topic(topic)?;
     let config = image.topic_config(topic);
     let mirror = image.mirror_of(topic);
+    let compact = config.cleanup_policy != CleanupPolicy::Delete;
+    // What waits in the active segment waits for ever.
+    let segment_ms = if compact { config.segment_ms.min(config.max_compaction_lag_ms) } else { config.segment_ms };
     Some(Arc::new(TopicPolicy {
         log: LogPolicy {
             segment_bytes: config.segment_bytes,
-            segment_ms: config.segment_ms,
+            segment_ms,
             retention_ms: config.retention_ms,
             retention_bytes: config.retention_bytes,
             max_message_bytes: config.max_message_bytes,
             index_interval_bytes: config.index_interval_bytes,
             flush_messages: config.flush_messages,
             flush_ms: config.flush_ms,
-            delete: config.cleanup_policy != crate::metadata::configs::CleanupPolicy::Compact,
+            delete: config.cleanup_policy != CleanupPolicy::Compact,
+            compact,
+            dirty_ratio_ppm: config.min_cleanable_dirty_ratio.0,
+            delete_retention_ms: config.delete_retention_ms,
+            min_compaction_lag_ms: config.min_compaction_lag_ms,
+            max_compaction_lag_ms: config.max_compaction_lag_ms,
             ..LogPolicy::default()
         },
         min_isr: config.min_insync_replicas,

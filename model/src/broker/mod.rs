@@ -5,11 +5,12 @@
 //! [`requests`], [`on_data`], [`on_clients`] and [`on_transactions`] (the handlers), [`transactions`] and [`markers`] (the
 //! transaction coordinator), [`on_mirrors`], `orders`, `order_rules` and `recoveries` (what operators ask of mirrors),
 //! [`pending`] (producers that wait), [`upkeep`] (flushes,
-//! checkpoints, retention).
+//! checkpoints, retention), `cleaning` (log compaction).
 
 pub mod boot;
 #[allow(clippy::module_inception)]
 pub mod broker;
+mod cleaning;
 pub mod config;
 pub mod groups;
 mod joins;

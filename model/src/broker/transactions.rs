@@ -190,6 +190,7 @@ impl Transactions {
             shard.phase = Phase::Failed;
             return true;
         }
+        engine.recovered_up_to(log.end().0);
         shard.engine = engine;
         shard.phase = Phase::Committing(log.end());
         self.uncommitted.insert(partition);

@@ -3,11 +3,12 @@
 use crate::broker::broker::Broker;
 use crate::broker::lanes::{kind, timer, Chore};
 use crate::broker::lifecycle::Stage;
-use crate::guards::replication as guard;
+use crate::guards::{log as log_guard, replication as guard};
 use crate::ids::{BrokerEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::log::checkpoint::{encode_clean_shutdown, write_small, Checkpoint, PartitionKey};
-use crate::log::{FlushTarget, FlushUpto, FlushWant};
+use crate::log::{FlushTarget, FlushUpto, FlushWant, Lowered};
 use crate::ports::{Cx, DirId, DiskError, Effect, ExitReason, FileId, FileName, FlushToken};
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Times beyond this many milliseconds, 35 years, are never.
@@ -15,13 +16,19 @@ const MS_MAX: i64 = 1 << 40;
 
 /// What a group of flushes is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Job {
+pub(crate) enum Job {
     /// A log becomes durable up to a target.
     Log(PartitionIx, FlushTarget),
     /// The same, as part of a controlled shutdown.
     LastFlush(PartitionIx, FlushTarget),
     /// The clean-shutdown marker: then the process ends.
     Marker,
+    /// The checkpoint of recovery points that fell in cuts.
+    Cuts,
+    /// What the cleaner wrote.
+    Clean(PartitionIx),
+    /// A log's directory, after a swap: it is clean up to here.
+    Swapped(PartitionIx, Offset),
 }
 
 /// A group of flushes under way.
@@ -38,11 +45,14 @@ pub struct Flushes {
     next: u64,
     jobs: BTreeMap<u64, Running>,
     tokens: BTreeMap<FlushToken, u64>,
+    /// By job: logs that were cut, and the generation in which.
+    cuts: BTreeMap<u64, Vec<(PartitionKey, u32)>>,
     pub(crate) ended: VecDeque<(FlushToken, Result<(), DiskError>)>,
     pub(crate) root: Option<DirId>,
     pub(crate) watermarks: Option<Checkpoint>,
     pub(crate) recovery_points: Option<Checkpoint>,
     pub(crate) log_starts: Option<Checkpoint>,
+    pub(crate) clean_points: Option<Checkpoint>,
 }
 
 impl Flushes {
@@ -51,7 +61,7 @@ impl Flushes {
         token.0 == 0 || self.tokens.contains_key(&token)
     }
 
-    fn start(&mut self, job: Job, wants: &[FlushWant], cx: &mut Cx) {
+    pub(crate) fn start(&mut self, job: Job, wants: &[FlushWant], cx: &mut Cx) -> u64 {
         let root = self.root;
         self.next += 1;
         let id = self.next;
@@ -67,10 +77,11 @@ impl Flushes {
                 FlushWant::Root => Effect::FlushDir { dir: root.unwrap_or(DirId(0)), token },
             });
         }
+        id
     }
 
     /// The job that this was the last flush of, and whether all went well.
-    fn end(&mut self, token: FlushToken, result: Result<(), DiskError>) -> Option<(Job, bool)> {
+    fn end(&mut self, token: FlushToken, result: Result<(), DiskError>) -> Option<(u64, Job, bool)> {
         let id = self.tokens.remove(&token)?;
         let running = self.jobs.get_mut(&id)?;
         running.left = running.left.saturating_sub(1);
@@ -78,7 +89,7 @@ impl Flushes {
         if running.left > 0 {
             return None;
         }
-        self.jobs.remove(&id).map(|r| (r.job, r.ok))
+        self.jobs.remove(&id).map(|r| (id, r.job, r.ok))
     }
 
     fn last_flushes(&self) -> bool {
@@ -104,6 +115,7 @@ impl Broker {
             Chore::Watermarks => c.replica_high_watermark_checkpoint_interval_ms,
             Chore::RecoveryPoints => c.log_flush_offset_checkpoint_interval_ms,
             Chore::Retention => c.log_retention_check_interval_ms,
+            Chore::Clean => c.log_cleaner_backoff_ms,
             // Stock `producer.id.expiration.check.interval.ms`.
             Chore::Producers => 600_000,
         };
@@ -113,8 +125,8 @@ impl Broker {
     /// One task of the chores lane: finished flushes, else one chore.
     pub(crate) fn run_chores(&mut self, now: Now, cx: &mut Cx) {
         while let Some((token, result)) = self.flushes.ended.pop_front() {
-            if let Some((job, ok)) = self.flushes.end(token, result) {
-                self.flushed(job, ok, now, cx);
+            if let Some((id, job, ok)) = self.flushes.end(token, result) {
+                self.flushed(id, job, ok, now, cx);
             }
         }
         let Some(chore) = self.chores.pop_front() else { return };
@@ -125,6 +137,7 @@ impl Broker {
             Chore::RecoveryPoints => self.checkpoint_logs(cx),
             Chore::Retention => self.replicas.apply_retention(now, cx),
             Chore::Producers => self.replicas.expire_producers(now),
+            Chore::Clean => self.clean_logs(now, cx),
         }
         self.arm_chore(chore, now, cx);
     }
@@ -160,8 +173,12 @@ impl Broker {
         self.flushes.start(job, wants, cx);
     }
 
-    fn flushed(&mut self, job: Job, ok: bool, now: Now, cx: &mut Cx) {
+    fn flushed(&mut self, id: u64, job: Job, ok: bool, now: Now, cx: &mut Cx) {
         match job {
+            Job::Cuts => self.cuts_are_durable(id, ok, cx),
+            Job::Clean(partition) => self.swap_cleaned(partition, ok, cx),
+            Job::Swapped(partition, upto) if ok => self.checkpoint_cleaned(partition, upto, cx),
+            Job::Swapped(..) => cx.effect(Effect::Exit(ExitReason::DiskFailed)),
             Job::Log(partition, target) => self.replicas.flushed(partition, target, ok, now.mono, cx),
             Job::LastFlush(partition, target) => {
                 self.replicas.flushed(partition, target, ok, now.mono, cx);
@@ -180,7 +197,7 @@ impl Broker {
 
     // ---------------------------------------------------------------------------------------------------- checkpoints
 
-    fn key(&self, partition: PartitionIx) -> Option<PartitionKey> {
+    pub(crate) fn key(&self, partition: PartitionIx) -> Option<PartitionKey> {
         let p = self.image.partition(partition)?;
         Some((self.image.topic(p.topic)?.id, p.number))
     }
@@ -208,23 +225,102 @@ impl Broker {
         }
         let keyed: Vec<(PartitionKey, Offset, Offset)> =
             changed.iter().filter_map(|(ix, point, start)| self.key(*ix).map(|key| (key, *point, *start))).collect();
+        for written in self.write_points(&keyed, cx) {
+            self.flush_checkpoint(written, cx);
+        }
+    }
+
+    /// Writes recovery points and log starts that changed into their files.
+    fn write_points(
+        &mut self,
+        keyed: &[(PartitionKey, Offset, Offset)],
+        cx: &mut Cx,
+    ) -> SmallVec<[Result<FileId, DiskError>; 2]> {
+        let mut files = SmallVec::new();
         if let Some(mut file) = self.flushes.recovery_points.take() {
-            let written = if file.wants_rewrite(self.replicas.len()) {
+            files.push(if file.wants_rewrite(self.replicas.len()) {
                 file.rewrite(cx.disk, self.all_offsets(|log| log.recovery_point()))
             } else {
                 file.update(cx.disk, keyed.iter().map(|(key, point, _)| (*key, *point)))
-            };
-            self.flush_checkpoint(written, cx);
+            });
             self.flushes.recovery_points = Some(file);
         }
         if let Some(mut file) = self.flushes.log_starts.take() {
-            let written = if file.wants_rewrite(self.replicas.len()) {
+            files.push(if file.wants_rewrite(self.replicas.len()) {
                 file.rewrite(cx.disk, self.all_offsets(|log| log.start()))
             } else {
                 file.update(cx.disk, keyed.iter().map(|(key, _, start)| (*key, *start)))
-            };
-            self.flush_checkpoint(written, cx);
+            });
             self.flushes.log_starts = Some(file);
+        }
+        files
+    }
+
+    /// What a task ends with that cut logs below their recovery points: one write of the checkpoint for all of them. A log whose
+    /// start fell with the cut has that written too: a start above its end would empty it at the next boot.
+    pub(crate) fn checkpoint_cuts(&mut self, cx: &mut Cx) {
+        if self.replicas.lowered.is_empty() {
+            return;
+        }
+        let cut = self.replicas.take_lowered();
+        if cx.guards.admits(log_guard::RecoveryPointDurableBeforeGrowth, false) {
+            return; // the mutant: the next periodic checkpoint will say it
+        }
+        let keyed = cut.iter().filter_map(|(ix, points)| self.key(*ix).map(|key| (key, *points)));
+        self.write_cuts(keyed.collect(), cx);
+    }
+
+    /// Writes what fell with a cut; when that is durable, the logs may grow again.
+    pub(crate) fn write_cuts(&mut self, cut: Vec<(PartitionKey, Lowered)>, cx: &mut Cx) {
+        if cut.is_empty() {
+            return;
+        }
+        let keyed: Vec<_> = cut.iter().map(|(key, p)| (*key, p.recovery_point, p.start)).collect();
+        let clean: Vec<_> = cut.iter().filter_map(|(key, p)| Some((*key, p.clean?))).collect();
+        let mut files = self.write_points(&keyed, cx);
+        if !clean.is_empty() && !cx.guards.admits(log_guard::CleanPointCutWithLog, false) {
+            files.extend(self.write_clean_points(&clean, cx));
+        }
+        let mut wants = vec![FlushWant::Root];
+        for written in files {
+            let Ok(file) = written else { return cx.effect(Effect::Exit(ExitReason::DiskFailed)) };
+            wants.push(FlushWant::File(file));
+        }
+        let id = self.flushes.start(Job::Cuts, &wants, cx);
+        self.flushes.cuts.insert(id, cut.into_iter().map(|(key, points)| (key, points.generation)).collect());
+    }
+
+    /// Writes up to where logs are clean.
+    pub(crate) fn write_clean_points(
+        &mut self,
+        keyed: &[(PartitionKey, Offset)],
+        cx: &mut Cx,
+    ) -> Option<Result<FileId, DiskError>> {
+        let mut file = self.flushes.clean_points.take()?;
+        let written = if file.wants_rewrite(self.replicas.len()) {
+            let hosted = self.replicas.iter().filter_map(|r| Some((self.key(r.partition())?, r.log.clean_point()?)));
+            let found = self.found.iter().filter_map(|(key, log)| Some((*key, log.clean_point()?)));
+            let others: Vec<_> = hosted.chain(found).filter(|(key, _)| keyed.iter().all(|k| k.0 != *key)).collect();
+            file.rewrite(cx.disk, others.into_iter().chain(keyed.iter().copied()))
+        } else {
+            file.update(cx.disk, keyed.iter().copied())
+        };
+        self.flushes.clean_points = Some(file);
+        Some(written)
+    }
+
+    fn cuts_are_durable(&mut self, id: u64, ok: bool, cx: &mut Cx) {
+        let cuts = self.flushes.cuts.remove(&id).unwrap_or_default();
+        if !ok {
+            return cx.effect(Effect::Exit(ExitReason::DiskFailed));
+        }
+        for (key, generation) in cuts {
+            if let Some(log) = self.found.get_mut(&key) {
+                log.on_point_durable(generation);
+            } else if let Some(ix) = self.image.topic_of(key.0).and_then(|topic| self.image.partition_of(topic, key.1))
+            {
+                self.replicas.on_point_durable(ix, generation);
+            }
         }
     }
 
@@ -238,7 +334,7 @@ impl Broker {
     }
 
     /// Nobody waits for a checkpoint's flush: an older one only means more to look at after a crash.
-    fn flush_checkpoint(&self, written: Result<FileId, DiskError>, cx: &mut Cx) {
+    pub(crate) fn flush_checkpoint(&self, written: Result<FileId, DiskError>, cx: &mut Cx) {
         match written {
             Ok(file) => {
                 cx.effect(Effect::Flush { file, token: FlushToken(0) });

@@ -50,6 +50,8 @@ pub struct GeneratorConfig {
     pub record_bytes: u32,
     /// Distinct keys per partition; 0: records have no key. A key is 8 bytes: partition number and key number.
     pub keys: u32,
+    /// Each record of so many has no value (a tombstone); 0: none.
+    pub tombstone_every: u32,
     /// Not before this reading of the node's monotonic clock. The schedule starts here, or when the partitions are known.
     pub start: Nanos,
     /// Nothing new from this reading on.

@@ -3,7 +3,16 @@
 use super::*;
 
 fn load(rate: Rate, choice: Choice) -> GeneratorConfig {
-    GeneratorConfig { rate, choice, record_bytes: 100, keys: 0, start: Nanos::ZERO, stop: None, limit: None }
+    GeneratorConfig {
+        rate,
+        choice,
+        record_bytes: 100,
+        keys: 0,
+        tombstone_every: 0,
+        start: Nanos::ZERO,
+        stop: None,
+        limit: None,
+    }
 }
 
 const RATE_3_PER_7: Rate = Rate::Total { records: 3, per: Nanos(7) };

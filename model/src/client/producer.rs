@@ -386,7 +386,12 @@ impl Producer {
                 let identity = Identity { producer: self.config.number, sequence: n };
                 let key = ((u64::from(number) << 32) | (n % u64::from(load.keys.max(1)))).to_be_bytes();
                 let key = (load.keys > 0).then_some(&key[..]);
-                builder.push_identity(now.wall_ms, key, identity, load.record_bytes as usize);
+                let every = u64::from(load.tombstone_every);
+                if every > 0 && n % every == every - 1 {
+                    builder.push(now.wall_ms, key, None);
+                } else {
+                    builder.push_identity(now.wall_ms, key, identity, load.record_bytes as usize);
+                }
             }
         });
         request.batches.push(Batch {

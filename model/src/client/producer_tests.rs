@@ -14,6 +14,7 @@ fn config() -> ProducerConfig {
         choice: Choice::RoundRobin,
         record_bytes: 100,
         keys: 0,
+        tombstone_every: 0,
         start: Nanos::ZERO,
         stop: None,
         limit: None,

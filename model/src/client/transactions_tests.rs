@@ -16,6 +16,7 @@ fn config(abort_ppb: u32) -> ProducerConfig {
         choice: Choice::RoundRobin,
         record_bytes: 100,
         keys: 0,
+        tombstone_every: 0,
         start: Nanos::ZERO,
         stop: None,
         limit: Some(3),

@@ -75,7 +75,7 @@ impl Store {
         let start = if snapshots.len() > 1 { Offset(snapshots[0].0 .0) } else { Offset::ZERO };
         let end = Offset(image.end().0);
         // A snapshot is of committed state: the log was durable up to its end.
-        let from = LoadFrom { clean: false, recovery_point: end, start, hw: end };
+        let from = LoadFrom { clean: false, recovery_point: end, start, hw: end, cleaned: None };
         let policy = LogPolicy {
             segment_bytes: config.log_segment_bytes,
             segment_ms: i64::MAX,
@@ -88,6 +88,10 @@ impl Store {
         if log.end() < end {
             // The snapshot is durable, the log behind it was lost with unflushed bytes: it goes on where the snapshot ends.
             log.truncate_fully_and_start_at(disk, guards, end)?;
+        }
+        // Its recovery point stands in no checkpoint: it is the newest snapshot's end.
+        if let Some(generation) = log.lowered() {
+            log.on_point_durable(generation);
         }
         let epoch = read_quorum(disk, dir)?;
         let store = Self { root, dir, log, policy, flush: None, quorum: None, snapshot: None, snapshots };

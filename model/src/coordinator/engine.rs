@@ -84,6 +84,11 @@ impl<M: Machine, A> Engine<M, A> {
         self.end = offset + 1;
     }
 
+    /// The log that was read ends here: behind its last record there may be offsets of which compaction left nothing.
+    pub fn recovered_up_to(&mut self, end: i64) {
+        self.end = self.end.max(end);
+    }
+
     /// Takes records that were appended to the log from the present end on.
     pub fn appended(&mut self, records: Vec<M::Record>) {
         let base = self.end;

@@ -88,3 +88,15 @@ fn what_recovery_found_commits_with_the_first_commit() {
     e.on_committed(53, |_, offset, record| seen.push((offset, *record)), |_| {});
     assert_eq!((seen, *e.committed()), (vec![(52, 7)], 110));
 }
+
+/// Compaction may leave an empty batch at a log's end: the next record comes behind it all the same.
+#[test]
+fn a_compacted_log_may_end_behind_its_last_record() {
+    let mut e = engine();
+    e.recovered(3, &5);
+    e.recovered_up_to(9);
+    assert_eq!((e.end(), commit(&mut e, 9)), (9, (vec![], vec![])));
+    e.appended(vec![2]);
+    assert_eq!(e.wait("written"), None);
+    assert_eq!(commit(&mut e, 10), (vec![(9, 2)], vec!["written"]));
+}

@@ -70,6 +70,8 @@ pub enum AppendError {
     Disk(DiskError),
     /// The log is offline since an earlier failure.
     Offline,
+    /// The log was cut, and the checkpoint that says so is on its way to the disk.
+    NotYet,
 }
 
 impl AppendError {
@@ -86,6 +88,8 @@ impl AppendError {
             Self::Producer(ProducerRefusal::TransactionOpen) => ErrorCode::InvalidTxnState,
             Self::OutOfOrderOffsets { .. } | Self::BelowLogEnd { .. } => ErrorCode::UnknownServerError,
             Self::Disk(_) | Self::Offline => ErrorCode::KafkaStorageError,
+            // Clients come again.
+            Self::NotYet => ErrorCode::NotLeaderOrFollower,
         }
     }
 }
@@ -116,6 +120,9 @@ impl Log {
         now: Now,
     ) -> Result<AppendInfo, AppendError> {
         self.admit_append(guards)?;
+        if !self.admits_growth(guards) {
+            return Err(AppendError::NotYet);
+        }
         let client = origin == Origin::Client;
         let mut count = 0;
         for view in views(batches) {
@@ -132,20 +139,26 @@ impl Log {
         let stamped = stamped(batches, arena, self.end, epoch);
         let mark = self.mark();
         let mut info = self.nothing();
+        let mut noted = 0;
         for view in views(&stamped) {
             let Ok(view) = view else { break };
+            if self.must_note_before(policy, &view, now, &info, noted) {
+                let written = views(&stamped).flatten().take(info.batches as usize).skip(noted as usize);
+                self.note(info.base, &info, written, guards);
+                noted = info.batches;
+            }
             let at = view.bytes().as_ptr() as usize - stamped.as_ptr() as usize;
             let batch = stamped.slice(at..at + view.size());
             if let Err(error) = self.write(disk, policy, batch, &view, now, &mut info) {
                 return Err(self.fail(disk, guards, mark, error));
             }
         }
-        self.note(info.base, &info, views(&stamped).flatten(), guards);
+        self.note(info.base, &info, views(&stamped).flatten().skip(noted as usize), guards);
         Ok(info)
     }
 
     /// Appends batches as another log has them: offsets, epochs and bytes stay. Each element holds whole batches. What has
-    /// an epoch above `epoch_bound` is left, with all after it.
+    /// an epoch above `epoch_bound` is left, with all after it; everything is left while a cut is not durable.
     ///
     /// # Errors
     /// See [`AppendError`]; the log is unchanged.
@@ -162,7 +175,7 @@ impl Log {
         let taken = self.judge_replicated(guards, batches, epoch_bound)?;
         let mark = self.mark();
         let mut info = self.nothing();
-        if taken.count == 0 {
+        if taken.count == 0 || !self.admits_growth(guards) {
             return Ok(info);
         }
         if taken.restart_at != self.active.base && self.is_empty() {
@@ -173,8 +186,15 @@ impl Log {
         }
         info.base = taken.base;
         let mut left = taken.count;
+        let mut noted = 0;
         for piece in batches {
             for view in views(piece).flatten().take(left as usize) {
+                if self.must_note_before(policy, &view, now, &info, noted) {
+                    let all = batches.iter().flat_map(|piece| views(piece).flatten());
+                    let written = all.take(info.batches as usize).skip(noted as usize);
+                    self.note(taken.base, &info, written, guards);
+                    noted = info.batches;
+                }
                 let at = view.bytes().as_ptr() as usize - piece.as_ptr() as usize;
                 let batch = piece.slice(at..at + view.size());
                 if let Err(error) = self.write(disk, policy, batch, &view, now, &mut info) {
@@ -187,7 +207,7 @@ impl Log {
             }
         }
         let written = batches.iter().flat_map(|piece| views(piece).flatten()).take(taken.count as usize);
-        self.note(taken.base, &info, written, guards);
+        self.note(taken.base, &info, written.skip(noted as usize), guards);
         Ok(info)
     }
 
@@ -289,6 +309,7 @@ impl Log {
         let file = disk.create(self.dir, FileName::Segment(base.0))?;
         disk.remove(self.dir, FileName::Segment(self.active.base.0))?;
         self.active = Segment::new(base, file);
+        // Nothing to wait for: all of what begins the log ends above what any checkpoint vouches for.
         self.recovery_point = self.recovery_point.min(base);
         self.flags.names = true;
         Ok(())
@@ -333,6 +354,19 @@ impl Log {
         let reached = if view.max_timestamp() >= 0 { view.max_timestamp() } else { now.wall_ms };
         let old = segment.first_timestamp >= 0 && reached - segment.first_timestamp > policy.segment_ms;
         full || far || old
+    }
+
+    /// Whether a segment is about to be closed in the middle of an append: the snapshot of producers that goes with it has to
+    /// know the batches that this append has written before it. (If a later one fails, the log is offline and loaded again.)
+    fn must_note_before(
+        &self,
+        policy: &LogPolicy,
+        view: &BatchView<'_>,
+        now: Now,
+        info: &AppendInfo,
+        noted: u32,
+    ) -> bool {
+        info.batches > noted && self.roll_is_due(policy, view, now)
     }
 
     /// The tables follow what was written.
@@ -395,6 +429,9 @@ fn admit_batch(view: &BatchView<'_>, guards: &mut Guards, policy: &LogPolicy, cl
         }
         if count == 0 || count != view.last_offset_delta() + 1 {
             return Err(AppendError::InvalidRecord("the record count does not fit the offsets"));
+        }
+        if policy.compact && view.records().flatten().any(|record| record.key.is_none()) {
+            return Err(AppendError::InvalidRecord("a compacted topic takes no record without a key"));
         }
         if view.producer().0 >= 0 && view.base_sequence() < 0 {
             return Err(AppendError::InvalidRecord("an idempotent producer sent no sequence"));

@@ -24,7 +24,8 @@ const ROOM_MAX: usize = 1 << 20;
 /// Files shorter than this are never worth a rewrite.
 const SMALL: u32 = 1000;
 
-/// One of the per-broker offset files: [`FileName::HighWatermarks`], [`FileName::RecoveryPoints`], [`FileName::LogStarts`].
+/// One of the per-broker offset files: [`FileName::HighWatermarks`], [`FileName::RecoveryPoints`], [`FileName::LogStarts`],
+/// [`FileName::CleanerOffsets`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     dir: DirId,
@@ -71,6 +72,7 @@ impl Checkpoint {
         let tag = match self.name {
             FileName::HighWatermarks => 128,
             FileName::RecoveryPoints => 129,
+            FileName::CleanerOffsets => 132,
             _ => 130,
         };
         let file = replace_file(disk, self.dir, self.name, tag, bytes)?;

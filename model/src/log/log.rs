@@ -2,6 +2,7 @@
 
 use crate::guards::{log as guard, Guards};
 use crate::ids::{LeaderEpoch, Offset};
+use crate::log::clean::Cleaner;
 use crate::log::epoch_cache::EpochCache;
 use crate::log::producer_state::{AbortedRange, ProducerStates};
 use crate::log::segment::{Segment, SegmentMark};
@@ -32,6 +33,8 @@ pub struct Log {
     pub(super) recovery_point: Offset,
     /// The terms in which it was aligned with a mirror's source; nothing for nearly all.
     pub(super) alignments: Option<Box<EpochCache>>,
+    /// Only of a compacted log.
+    pub(super) cleaner: Option<Box<Cleaner>>,
     /// Small files that were written and not flushed.
     pub(super) unflushed: Overflow<FileId>,
     pub(super) dir: DirId,
@@ -55,6 +58,8 @@ pub(super) struct Flags {
     pub flushing: bool,
     /// The producer table was ever touched: a cut has to rebuild it.
     pub producers: bool,
+    /// The recovery point fell, and the checkpoint that says so may not be durable.
+    pub lowered: bool,
 }
 
 /// What the broker flushes with its own tokens.
@@ -87,6 +92,19 @@ pub struct FlushTarget {
     generation: u32,
 }
 
+/// What the checkpoints say of a log that was cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lowered {
+    /// Its recovery point.
+    pub recovery_point: Offset,
+    /// Its start.
+    pub start: Offset,
+    /// Up to where it is clean, if it was ever cleaned.
+    pub clean: Option<Offset>,
+    /// For [`Log::on_point_durable`].
+    pub generation: u32,
+}
+
 /// What undoes a failed append.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
@@ -116,6 +134,7 @@ impl Log {
             high_watermark: start,
             recovery_point: start,
             alignments: None,
+            cleaner: None,
             unflushed: None,
             dir,
             generation: 0,
@@ -156,6 +175,34 @@ impl Log {
     #[must_use]
     pub fn recovery_point(&self) -> Offset {
         self.recovery_point
+    }
+    /// Lowers the recovery point with the log's end. The checkpoint stands above it until the broker has written it anew.
+    pub(super) fn lower_recovery_point(&mut self, to: Offset) {
+        self.flags.lowered |= to < self.recovery_point;
+        self.recovery_point = self.recovery_point.min(to);
+    }
+    /// Whether the recovery point fell and no durable checkpoint is known to say so: the generation that
+    /// [`Self::on_point_durable`] wants back, once it does.
+    #[must_use]
+    pub fn lowered(&self) -> Option<u32> {
+        self.flags.lowered.then_some(self.generation)
+    }
+    /// What has to be checkpointed before a log that was cut may grow again.
+    #[must_use]
+    pub fn points(&self) -> Option<Lowered> {
+        let (recovery_point, start, clean) = (self.recovery_point, self.start, self.clean_point());
+        self.lowered().map(|generation| Lowered { recovery_point, start, clean, generation })
+    }
+    /// The checkpoint that was written in this generation is durable. One of an older generation says nothing: the log was cut
+    /// again since.
+    pub fn on_point_durable(&mut self, generation: u32) {
+        self.flags.lowered &= generation != self.generation;
+    }
+    /// Whether the log may be appended to. 1. A log is cut below its recovery point. 2. Newer batches fill it, unflushed. 3. Power
+    /// loss: the old checkpoint vouches for what was torn, and nobody checks its CRCs. (Kafka's `LogManager.truncateTo` ends with
+    /// the checkpoint, so nothing can come between.)
+    pub(super) fn admits_growth(&self, guards: &mut Guards) -> bool {
+        guards.admits(guard::RecoveryPointDurableBeforeGrowth, !self.flags.lowered)
     }
     /// Whether it holds no batch.
     #[must_use]

@@ -2,7 +2,7 @@
 //! the fold of what the segments hold (offset index, leader epochs, producers).
 //!
 //! Read in this order: [`log`](self::log::Log) (the struct and its watermarks), [`append`], [`read`], [`truncate`], [`retention`],
-//! [`recovery`]; below them [`segment`], [`epoch_cache`], [`producer_state`], [`snapshot`]. [`checkpoint`] holds the files that
+//! [`recovery`], [`clean`] (log compaction, by the rules of `compact`); below them [`segment`], [`epoch_cache`], [`producer_state`], [`snapshot`]. [`checkpoint`] holds the files that
 //! a broker writes for all its replicas together.
 //!
 //! A log never flushes by itself: [`Log::plan_flush`] says what must be flushed, the broker issues the effects, and only
@@ -11,6 +11,8 @@
 pub mod alignment;
 pub mod append;
 pub mod checkpoint;
+pub mod clean;
+pub(crate) mod compact;
 pub mod epoch_cache;
 #[allow(clippy::module_inception)]
 pub mod log;
@@ -24,8 +26,9 @@ pub mod snapshot;
 pub mod truncate;
 
 pub use append::{AppendError, AppendInfo};
+pub use clean::{Cleaned, Dirty};
 pub use epoch_cache::{EpochCache, EpochEntry};
-pub use log::{FlushTarget, FlushUpto, FlushWant, Log};
+pub use log::{FlushTarget, FlushUpto, FlushWant, Log, Lowered};
 pub use policy::LogPolicy;
 pub use producer_state::{AbortedRange, OpenTransaction, ProducerEntry, ProducerRefusal, ProducerStates, RaisedMarker};
 pub use read::{ReadError, ReadHint};

@@ -22,6 +22,16 @@ pub struct LogPolicy {
     pub flush_ms: i64,
     /// Whether `cleanup.policy` has `delete`.
     pub delete: bool,
+    /// Whether `cleanup.policy` has `compact`.
+    pub compact: bool,
+    /// `min.cleanable.dirty.ratio` in millionths: less is not worth the work.
+    pub dirty_ratio_ppm: u32,
+    /// `delete.retention.ms`: tombstones and markers stay for so long after they were first cleaned.
+    pub delete_retention_ms: i64,
+    /// `min.compaction.lag.ms`: what is younger is not cleaned.
+    pub min_compaction_lag_ms: i64,
+    /// `max.compaction.lag.ms`: what is older is cleaned whatever the ratio.
+    pub max_compaction_lag_ms: i64,
     /// `producer.id.expiration.ms`: a producer that was silent for longer is forgotten.
     pub producer_expiration_ms: i64,
 }
@@ -38,6 +48,11 @@ impl Default for LogPolicy {
             flush_messages: i64::MAX,
             flush_ms: i64::MAX,
             delete: true,
+            compact: false,
+            dirty_ratio_ppm: 500_000,
+            delete_retention_ms: 24 * 3_600_000,
+            min_compaction_lag_ms: 0,
+            max_compaction_lag_ms: i64::MAX,
             producer_expiration_ms: 24 * 3_600_000,
         }
     }

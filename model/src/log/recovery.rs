@@ -3,7 +3,8 @@
 
 use crate::guards::{log as guard, Guards};
 use crate::ids::Offset;
-use crate::log::epoch_cache::EpochCache;
+use crate::log::clean::settle_cleaning;
+use crate::log::epoch_cache::{EpochCache, EpochEntry};
 use crate::log::log::{Flags, Log};
 use crate::log::policy::LogPolicy;
 use crate::log::segment::{Segment, Step, Walk};
@@ -22,12 +23,14 @@ pub struct LoadFrom {
     pub start: Offset,
     /// The checkpointed high watermark.
     pub hw: Offset,
+    /// Up to where the cleaner's checkpoint says that it is compacted, if it says anything.
+    pub cleaned: Option<Offset>,
 }
 
 impl Default for LoadFrom {
     /// No file says anything, and the stop was not clean.
     fn default() -> Self {
-        Self { clean: false, recovery_point: Offset::ZERO, start: Offset::ZERO, hw: Offset::ZERO }
+        Self { clean: false, recovery_point: Offset::ZERO, start: Offset::ZERO, hw: Offset::ZERO, cleaned: None }
     }
 }
 
@@ -55,6 +58,10 @@ struct Scan {
     /// Epochs of batches that end above the recovery point, and where the first of those begins.
     tail: EpochCache,
     tail_start: Option<Offset>,
+    /// Offsets without a batch among them: what stood there was compacted away.
+    gaps: Vec<(Offset, Offset)>,
+    /// It is compacted up to here.
+    cleaned: Offset,
     producers: bool,
     /// CRCs are checked from here on.
     proof_from: Offset,
@@ -76,11 +83,13 @@ impl Log {
         // After an unclean stop the guard refuses to trust the files; off, it trusts them all the same.
         let from = LoadFrom { start: from.start.max(Offset::ZERO), ..from };
         let trust = guards.admits(guard::UncleanRecoveryScans, from.clean);
-        let files = disk.list(dir);
+        let found = disk.list(dir);
+        let files = settle_cleaning(disk, dir, found, guards)?;
         for name in files.iter().filter(|name| matches!(name, FileName::Temp(_))) {
             disk.remove(dir, *name)?;
         }
         let mut scan = Scan::new(if trust { Offset(i64::MAX) } else { from.recovery_point });
+        scan.cleaned = from.cleaned.unwrap_or_default();
         scan.run(disk, dir, &files, guards, policy)?;
         let (active, closed) = scan.settle(disk, dir, from.start)?;
         let first = closed.first().unwrap_or(&active).base;
@@ -89,8 +98,12 @@ impl Log {
         log.closed = (!closed.is_empty()).then(|| Box::new(closed));
         log.end = scan.end.max(start);
         log.high_watermark = from.hw.clamp(log.start, log.end);
-        log.recovery_point = if trust { log.end } else { from.recovery_point.clamp(Offset::ZERO, log.end) };
-        log.flags = Flags { names: !from.clean, home: !from.clean, producers: scan.producers, ..Flags::default() };
+        log.recovery_point = if trust { log.end } else { from.recovery_point.max(Offset::ZERO) };
+        log.lower_recovery_point(log.end);
+        log.flags = Flags { names: !from.clean, home: !from.clean, producers: scan.producers, ..log.flags };
+        if let Some(cleaned) = from.cleaned {
+            log.set_cleaned(cleaned);
+        }
         log.load_epochs(disk, &files, &mut scan, trust, guards)?;
         log.load_alignments(disk, &files)?;
         if log.flags.producers {
@@ -126,7 +139,7 @@ impl Log {
                 // The file is as old as the last flush: above the recovery point it may tell of batches that were cut since.
                 let sure = scan.tail_start.map_or(self.recovery_point, |tail| tail.min(self.recovery_point));
                 epochs.truncate_from_end(sure);
-                for entry in scan.tail.entries() {
+                for entry in merged(stored, scan) {
                     epochs.assign(entry.epoch, entry.start);
                 }
                 epochs
@@ -140,6 +153,18 @@ impl Log {
     }
 }
 
+/// The epochs of the batches above the recovery point, and those that the file says begin where compaction left no batch to
+/// begin with: only it can know them. What it says against a later batch gives way to that.
+fn merged(stored: &EpochCache, scan: &Scan) -> Vec<EpochEntry> {
+    let mut entries = scan.tail.entries().to_vec();
+    if !scan.gaps.is_empty() {
+        let lost = |e: &&EpochEntry| scan.gaps.iter().any(|(from, to)| *from <= e.start && e.start <= *to);
+        entries.extend(stored.entries().iter().filter(lost));
+        entries.sort_unstable_by_key(|e| (e.start, e.epoch));
+    }
+    entries
+}
+
 impl Scan {
     fn new(proof_from: Offset) -> Self {
         Self {
@@ -148,6 +173,8 @@ impl Scan {
             all: EpochCache::default(),
             tail: EpochCache::default(),
             tail_start: None,
+            gaps: Vec::new(),
+            cleaned: Offset::ZERO,
             producers: false,
             proof_from,
             recovered: Recovered::default(),
@@ -238,6 +265,9 @@ impl Scan {
         let (epoch, base) = (batch.leader_epoch(), batch.base_offset());
         self.all.assign(epoch, base);
         if batch.last_offset() >= self.proof_from {
+            if base > self.end && base <= self.cleaned {
+                self.gaps.push((self.end, base));
+            }
             self.tail_start.get_or_insert(base);
             self.tail.assign(epoch, base);
         }

@@ -55,6 +55,7 @@ impl Log {
             // What would be left lies below the log start: nobody can read it.
             return self.reset(disk, guards, self.start);
         }
+        self.uncleaned_from(disk, guards, cut.end)?;
         // Newest first: a crash in between leaves a prefix.
         while self.segment_count() > cut.segment + 1 {
             disk.remove(self.dir, FileName::Segment(self.active.base.0))?;
@@ -77,7 +78,7 @@ impl Log {
             self.high_watermark = end;
         }
         if !guards.admits(guard::RecoveryPointCutWithLog, self.recovery_point <= end) {
-            self.recovery_point = end;
+            self.lower_recovery_point(end);
         }
         self.forget_empty_epochs(guards);
         if !guards.admits(guard::ProducersCutWithLog, !self.flags.producers) {
@@ -136,6 +137,7 @@ impl Log {
 
     fn reset(&mut self, disk: &mut dyn Disk, guards: &mut Guards, at: Offset) -> Result<(), DiskError> {
         let at = at.max(Offset::ZERO);
+        self.uncleaned_from(disk, guards, Offset::ZERO)?;
         for segment in self.segments().rev() {
             disk.remove(self.dir, FileName::Segment(segment.base.0))?;
         }
@@ -146,7 +148,7 @@ impl Log {
         if !guards.admits(guard::HighWatermarkLiftedByReset, self.high_watermark == at) {
             self.high_watermark = at;
         }
-        self.recovery_point = self.recovery_point.min(at);
+        self.lower_recovery_point(at);
         self.generation += 1;
         self.flags.names = true;
         if !guards.admits(guard::EpochsCutWithLog, self.epochs.entries().is_empty()) {

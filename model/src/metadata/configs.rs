@@ -168,6 +168,25 @@ impl Value for CleanupPolicy {
     }
 }
 
+/// A share between 0 and 1, in millionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Share(pub u32);
+
+impl Value for Share {
+    const KIND: &'static str = "number from 0 to 1";
+    fn parse(text: &str) -> Option<Self> {
+        let (whole, rest) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
+        let digits = rest.len() <= 6 && rest.bytes().all(|b| b.is_ascii_digit());
+        let millionths = format!("{rest:0<6}").parse::<u32>().ok().filter(|_| digits)?;
+        let all = whole.parse::<u32>().ok().filter(|whole| *whole <= 1)? * 1_000_000 + millionths;
+        (all <= 1_000_000).then_some(Self(all))
+    }
+    fn text(&self) -> String {
+        let text = format!("{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000);
+        text.trim_end_matches('0').trim_end_matches('.').to_string()
+    }
+}
+
 /// A switch that may only stay off: what it would turn on is outside this project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct AlwaysOff;
@@ -262,6 +281,9 @@ config! {
     "A flush when records are not durable for so long; looked for every `log.flush.scheduler.interval.ms`." "flush.ms" => flush_ms: i64 = i64::MAX, min 0;
     "Distance between entries of the offset index." "index.interval.bytes" => index_interval_bytes: u32 = 4096, min 0;
     "How long a tombstone stays after compaction." "delete.retention.ms" => delete_retention_ms: i64 = 86_400_000, min 0;
+    "A compacted log is cleaned when more than this share of it is new." "min.cleanable.dirty.ratio" => min_cleanable_dirty_ratio: Share = Share(500_000);
+    "What is younger is not compacted." "min.compaction.lag.ms" => min_compaction_lag_ms: i64 = 0, min 0;
+    "What is older is compacted, however little of it there is." "max.compaction.lag.ms" => max_compaction_lag_ms: i64 = i64::MAX, min 1;
     "How long a deleted segment's file stays." "file.delete.delay.ms" => file_delete_delay_ms: i64 = 60_000, min 0;
     "Replicas whose leader side is throttled." "leader.replication.throttled.replicas" => leader_replication_throttled_replicas: List = List::default();
     "Replicas whose follower side is throttled." "follower.replication.throttled.replicas" => follower_replication_throttled_replicas: List = List::default();
@@ -291,6 +313,7 @@ config! {
     "Distance between checkpoints of high watermarks." "replica.high.watermark.checkpoint.interval.ms" => replica_high_watermark_checkpoint_interval_ms: u64 = 5_000, min 1;
     "Distance between looks for logs that are unflushed for longer than `flush.ms`; the default is never." "log.flush.scheduler.interval.ms" => log_flush_scheduler_interval_ms: i64 = i64::MAX, min 1;
     "Distance between retention runs." "log.retention.check.interval.ms" => log_retention_check_interval_ms: u64 = 300_000, min 1;
+    "Distance between looks of the log cleaner for something to do." "log.cleaner.backoff.ms" => log_cleaner_backoff_ms: u64 = 15_000, min 1;
     "Whether a stop in order hands leaderships over first." "controlled.shutdown.enable" => controlled_shutdown_enable: bool = true;
     "Replicas of a topic that does not say." "default.replication.factor" => default_replication_factor: u32 = 1, min 1;
     "Partitions of a topic that does not say." "num.partitions" => num_partitions: u32 = 1, min 1;
@@ -378,6 +401,10 @@ const TOPIC_SYNONYMS: &[(&str, &str)] = &[
     ("log.flush.interval.messages", "flush.messages"),
     ("log.flush.interval.ms", "flush.ms"),
     ("log.index.interval.bytes", "index.interval.bytes"),
+    ("log.cleaner.delete.retention.ms", "delete.retention.ms"),
+    ("log.cleaner.min.cleanable.ratio", "min.cleanable.dirty.ratio"),
+    ("log.cleaner.min.compaction.lag.ms", "min.compaction.lag.ms"),
+    ("log.cleaner.max.compaction.lag.ms", "max.compaction.lag.ms"),
     ("log.segment.delete.delay.ms", "file.delete.delay.ms"),
 ];
 

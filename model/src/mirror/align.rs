@@ -6,7 +6,7 @@
 //! where its own end; and the replicas. Whatever is cut is cut before the replicas are waited for, so that nothing is cut in
 //! MIRRORING that an operator ordered away.
 
-use crate::guards::{mirror as guard, prototype as quirk};
+use crate::guards::{alignment as guard, prototype as quirk};
 use crate::ids::{LeaderEpoch, Now, PartitionIx};
 use crate::mirror::fetcher::{FailCause, Purpose};
 use crate::mirror::inquiry::Found;

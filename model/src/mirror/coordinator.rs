@@ -102,6 +102,8 @@ pub struct Coordinator {
     answers: Vec<(ConnId, u32, WriteMirrorStatesResponse)>,
     /// Quirk K7: reads answer from uncommitted states.
     pub(super) tells_uncommitted: bool,
+    /// States of other incarnations of a mirror were found.
+    ignores: bool,
     /// Quirk D-6: what is not loaded is told as none.
     pub(super) not_loaded_is_none: bool,
 }
@@ -121,6 +123,7 @@ impl Coordinator {
             written: Vec::new(),
             answers: Vec::new(),
             tells_uncommitted: false,
+            ignores: false,
             not_loaded_is_none: false,
         }
     }
@@ -230,6 +233,7 @@ impl Coordinator {
             shard.phase = Phase::Failed;
             return;
         }
+        engine.recovered_up_to(log.end().0);
         shard.engine = engine;
         shard.phase = Phase::Committing(log.end());
         self.commit(partition, image, replicas, cx);
@@ -273,7 +277,11 @@ impl Coordinator {
         let shard = self.shards.get(&home).ok_or(ErrorCode::NotCoordinator)?;
         match shard.phase {
             Phase::Active if self.tells_uncommitted => Ok(shard.engine.latest().stable().get(key).cloned()),
-            Phase::Active => Ok(shard.engine.committed().get(key).cloned()),
+            Phase::Active => {
+                // Until the tombstones of another incarnation's states are committed, nobody is told of them either.
+                let session = image.mirror_by_name(&key.mirror).filter(|_| self.ignores);
+                Ok(shard.engine.committed().get(key).filter(|record| record.is_of(session)).cloned())
+            }
             Phase::Failed => Err(ErrorCode::CoordinatorNotAvailable),
             Phase::Reading | Phase::Committing(_) if self.not_loaded_is_none => Ok(None),
             Phase::Reading | Phase::Committing(_) => Err(ErrorCode::CoordinatorLoadInProgress),
@@ -294,7 +302,9 @@ impl Coordinator {
     pub fn read_settled(&self, key: &StateKey, image: &MetadataImage) -> Result<Option<StateRecord>, ErrorCode> {
         let found = self.read(key, image)?;
         let shard = self.home(key, image).and_then(|home| self.shards.get(&home));
-        let latest = shard.and_then(|shard| shard.engine.latest().stable().get(key));
+        let session = image.mirror_by_name(&key.mirror).filter(|_| self.ignores);
+        let latest =
+            shard.and_then(|shard| shard.engine.latest().stable().get(key)).filter(|record| record.is_of(session));
         if latest == found.as_ref() || self.tells_uncommitted || self.not_loaded_is_none {
             return Ok(found);
         }
@@ -381,7 +391,8 @@ impl Coordinator {
         let mut table = shard.engine.latest().stable().clone();
         let (mut records, mut waiting) = (Vec::new(), Vec::new());
         for op in std::mem::take(&mut shard.queue) {
-            let planned = plan_write(&table, &op.key, &op.write, self.attempts_max, cx.guards);
+            let session = image.mirror_by_name(&op.key.mirror);
+            let planned = plan_write(&table, &op.key, &op.write, session, self.attempts_max, cx.guards);
             let result = planned.map(|(new, epoch)| {
                 new.iter().for_each(|record| apply(&mut table, record));
                 records.extend(new);
@@ -439,11 +450,17 @@ impl Coordinator {
             self.shards.iter().filter(|(_, s)| s.phase == Phase::Active).map(|(p, _)| *p).collect();
         for partition in active {
             let Some(shard) = self.shards.get(&partition) else { continue };
-            let orphan = |key: &StateKey| {
-                let topic = image.topic_of(key.topic);
-                image.mirror_by_name(&key.mirror).is_none() || topic.is_none()
+            let mut strange = false;
+            let orphan = |key: &StateKey, record: &StateRecord| {
+                let (topic, mirror) = (image.topic_of(key.topic), image.mirror_by_name(&key.mirror));
+                // 1. A mirror is deleted while a shard has no coordinator. 2. It is created again. 3. The shard is read: the states of
+                // the first one would be the second one's (C-9).
+                let own = cx.guards.admits(guard::StatesOfThisIncarnation, record.is_of(mirror));
+                strange |= !own;
+                mirror.is_none() || topic.is_none() || !own
             };
             let records = plan_tombstones(shard.engine.latest().stable(), orphan);
+            self.ignores |= strange;
             if !cx.guards.admits(guard::StatesDieWithTheirMirror, records.is_empty()) {
                 // Refused appends are made up for by the next leader's sweep.
                 let _ = self.append(partition, records, now, image, replicas, cx);
@@ -514,7 +531,7 @@ fn trace_committed(record: &MirrorRecord, image: &MetadataImage, cx: &mut Cx<'_>
             leader_epoch: r.leader_epoch,
             state_epoch: r.state_epoch,
         }),
-        MirrorRecord::Position(_, position) => {
+        MirrorRecord::Position(_, position, _) => {
             let LastPosition { epoch, offset } = position.unwrap_or(LastPosition::CLEAR);
             cx.trace(Trace::MirrorPositionCommitted { partition, epoch, offset });
         }

@@ -2,7 +2,7 @@
 //!
 //! The order of the checks is the prototype's where it matters: the offset first (K14), then the epochs, then the append.
 
-use crate::guards::{mirror as guard, prototype as quirk};
+use crate::guards::{alignment, mirror as guard, prototype as quirk};
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::metadata::image::MetadataImage;
 use crate::mirror::epochs::{judge_batch, BatchVerdict};
@@ -181,6 +181,10 @@ impl Fetcher {
                 BatchVerdict::AppendAndBump | BatchVerdict::Append => {}
             }
             match local.replicas.append_mirrored(local.now, partition, batches, local.cx) {
+                // A cut of this log is not durable yet.
+                Ok(info) if info.batches == 0 => {
+                    return self.set_phase(answer.slot, Phase::Delayed(local.now.mono + self.limits.backoff));
+                }
                 Ok(info) => {
                     let source = self.key.source;
                     local.cx.trace(Trace::Mirrored {
@@ -346,7 +350,7 @@ impl Fetcher {
         let log = local.replicas.log(slot.partition);
         let (latest, offset) = log.map_or((LeaderEpoch::NONE, to), |log| (log.latest_epoch(), log.end()));
         let agreed = latest == LeaderEpoch::NONE || (latest == slot.last_fetched_epoch && to >= end);
-        if !local.cx.guards.admits(guard::AlignmentRepeatsEpochs, agreed) {
+        if !local.cx.guards.admits(alignment::AlignmentRepeatsEpochs, agreed) {
             if let Some(slot) = self.slot_mut(at) {
                 (slot.last_fetched_epoch, slot.offset) = (latest, offset);
             }

@@ -9,7 +9,7 @@
 //! A circle may be longer than two. Where the source copies a topic from a third cluster, that one is asked for its mirrors too,
 //! and so on. Who cannot be reached from here proves nothing: a chain whose far end is dead is a chain.
 
-use crate::guards::{mirror as guard, prototype as quirk, Guards};
+use crate::guards::{alignment as guard, prototype as quirk, Guards};
 use crate::ids::{BrokerId, ConnId, MirrorIx, Nanos, NodeId, Now, PartitionIx, TopicId};
 use crate::metadata::configs::parse_nodes;
 use crate::mirror::fetcher::{FailCause, Task};

@@ -5,7 +5,7 @@
 //! begin with a version and are flexible.
 
 use crate::coordinator::routing;
-use crate::ids::{LeaderEpoch, Offset, TopicId};
+use crate::ids::{LeaderEpoch, MirrorIx, Offset, TopicId};
 use crate::record::varint;
 use crate::states::{LastPosition, MirrorState, StateRecord};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -34,8 +34,8 @@ pub struct StateKey {
 pub enum MirrorRecord {
     /// The state; its position is not part of it.
     State(StateKey, Option<StateRecord>),
-    /// The last mirrored position.
-    Position(StateKey, Option<LastPosition>),
+    /// The last mirrored position, and the incarnation of the mirror that it is of.
+    Position(StateKey, Option<LastPosition>, Option<MirrorIx>),
 }
 
 /// Bytes that are no record of this topic, or of a version that is not known.
@@ -54,7 +54,7 @@ impl MirrorRecord {
     #[must_use]
     pub fn key(&self) -> &StateKey {
         match self {
-            Self::State(key, _) | Self::Position(key, _) => key,
+            Self::State(key, _) | Self::Position(key, ..) => key,
         }
     }
 
@@ -63,7 +63,9 @@ impl MirrorRecord {
     pub fn encode(&self) -> (Bytes, Option<Bytes>) {
         match self {
             Self::State(key, record) => (encode_key(STATE, key), record.as_ref().map(encode_state)),
-            Self::Position(key, position) => (encode_key(POSITION, key), position.as_ref().map(encode_position)),
+            Self::Position(key, position, session) => {
+                (encode_key(POSITION, key), position.as_ref().map(|position| encode_position(position, *session)))
+            }
         }
     }
 
@@ -75,7 +77,10 @@ impl MirrorRecord {
         let (kind, key) = decode_key(key)?;
         match kind {
             STATE => Ok(Self::State(key, value.map(decode_state).transpose()?)),
-            POSITION => Ok(Self::Position(key, value.map(decode_position).transpose()?)),
+            POSITION => {
+                let found = value.map(decode_position).transpose()?;
+                Ok(Self::Position(key, found.map(|found| found.0), found.and_then(|found| found.1)))
+            }
             _ => Err(BadRecord("key type")),
         }
     }
@@ -118,7 +123,7 @@ fn encode_state(record: &StateRecord) -> Bytes {
     put_text(&mut out, record.message.as_deref());
     out.put_i16(record.attempt);
     out.put_i8(record.previous.code());
-    out.put_u8(0);
+    put_session(&mut out, record.session);
     out.freeze()
 }
 
@@ -133,26 +138,58 @@ fn decode_state(mut bytes: &[u8]) -> Result<StateRecord, BadRecord> {
     let message = get_text(&mut bytes)?;
     let attempt = bytes.try_get_i16().map_err(cut)?;
     let previous = MirrorState::from_code(bytes.try_get_i8().map_err(cut)?).ok_or(BadRecord("previous state"))?;
-    Ok(StateRecord { state, leader_epoch, state_epoch, previous, attempt, message, position: None })
+    let session = get_session(bytes)?;
+    Ok(StateRecord { state, leader_epoch, state_epoch, previous, attempt, message, position: None, session })
 }
 
-fn encode_position(position: &LastPosition) -> Bytes {
+/// Tag of the incarnation of the mirror that a value is of: spec 7.3 has no such field, so who does not know it passes over it
+/// (decision 18). A value without it is of whichever there is.
+const SESSION: u32 = 0;
+
+fn put_session(out: &mut BytesMut, session: Option<MirrorIx>) {
+    varint::put_unsigned(out, u32::from(session.is_some()));
+    if let Some(session) = session {
+        varint::put_unsigned(out, SESSION);
+        varint::put_unsigned(out, 4);
+        out.put_u32(session.0);
+    }
+}
+
+fn get_session(mut bytes: &[u8]) -> Result<Option<MirrorIx>, BadRecord> {
+    // Values of before had nothing behind the last field but the count, and nobody looked at that.
+    let Some(count) = varint::take_unsigned(&mut bytes) else { return Ok(None) };
+    let mut session = None;
+    for _ in 0..count {
+        let cut = BadRecord("tagged fields are cut off");
+        let (Some(tag), Some(len)) = (varint::take_unsigned(&mut bytes), varint::take_unsigned(&mut bytes)) else {
+            return Err(cut);
+        };
+        let (mut field, rest) = bytes.split_at_checked(len as usize).ok_or(cut)?;
+        bytes = rest;
+        if tag == SESSION {
+            session = Some(MirrorIx(field.try_get_u32().map_err(|_| BadRecord("incarnation"))?));
+        }
+    }
+    Ok(session)
+}
+
+fn encode_position(position: &LastPosition, session: Option<MirrorIx>) -> Bytes {
     let mut out = BytesMut::with_capacity(15);
     out.put_i16(VERSION);
     out.put_i32(position.epoch.0);
     out.put_i64(position.offset.0);
-    out.put_u8(0);
+    put_session(&mut out, session);
     out.freeze()
 }
 
-fn decode_position(mut bytes: &[u8]) -> Result<LastPosition, BadRecord> {
+fn decode_position(mut bytes: &[u8]) -> Result<(LastPosition, Option<MirrorIx>), BadRecord> {
     let cut = |_| BadRecord("position is cut off");
     if bytes.try_get_i16().map_err(cut)? != VERSION {
         return Err(BadRecord("version of a position"));
     }
     let epoch = LeaderEpoch(bytes.try_get_i32().map_err(cut)?);
     let offset = Offset(bytes.try_get_i64().map_err(cut)?);
-    Ok(LastPosition { epoch, offset })
+    Ok((LastPosition { epoch, offset }, get_session(bytes)?))
 }
 
 /// A nullable compact string.

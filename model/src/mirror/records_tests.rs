@@ -14,6 +14,7 @@ fn golden_bytes_of_a_state() {
         attempt: 2,
         message: Some("no".into()),
         position: None,
+        session: None,
     };
     let (k, v) = MirrorRecord::State(key(), Some(record.clone())).encode();
     let expected_key = [
@@ -32,13 +33,31 @@ fn golden_bytes_of_a_state() {
 #[test]
 fn golden_bytes_of_a_position_and_of_tombstones() {
     let position = LastPosition { epoch: LeaderEpoch(5), offset: Offset(258) };
-    let (k, v) = MirrorRecord::Position(key(), Some(position)).encode();
+    let (k, v) = MirrorRecord::Position(key(), Some(position), None).encode();
     assert_eq!((k[1], v.as_deref()), (2, Some(&[0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 1, 2, 0][..])));
-    assert_eq!(MirrorRecord::decode(&k, v.as_deref()), Ok(MirrorRecord::Position(key(), Some(position))));
-    for gone in [MirrorRecord::State(key(), None), MirrorRecord::Position(key(), None)] {
+    assert_eq!(MirrorRecord::decode(&k, v.as_deref()), Ok(MirrorRecord::Position(key(), Some(position), None)));
+    for gone in [MirrorRecord::State(key(), None), MirrorRecord::Position(key(), None, None)] {
         let (k, v) = gone.encode();
         assert_eq!((MirrorRecord::decode(&k, v.as_deref()), v), (Ok(gone), None));
     }
+}
+
+/// The incarnation is a tagged field: who does not know it passes over it, and a value without it is read as before.
+#[test]
+fn golden_bytes_of_an_incarnation() {
+    let session = Some(MirrorIx(0x0102));
+    let record = StateRecord { session, ..StateRecord::default() };
+    let (k, v) = MirrorRecord::State(key(), Some(record.clone())).encode();
+    let v = v.expect("a value");
+    assert_eq!(&v[v.len() - 7..], &[1, 0, 4, 0, 0, 1, 2]);
+    assert_eq!(MirrorRecord::decode(&k, Some(&v)), Ok(MirrorRecord::State(key(), Some(record))));
+    let position = LastPosition { epoch: LeaderEpoch(5), offset: Offset(258) };
+    let (k, v) = MirrorRecord::Position(key(), Some(position), session).encode();
+    assert_eq!(v.as_deref(), Some(&[0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 1, 2, 1, 0, 4, 0, 0, 1, 2][..]));
+    assert_eq!(MirrorRecord::decode(&k, v.as_deref()), Ok(MirrorRecord::Position(key(), Some(position), session)));
+    // A tag of a later version.
+    let later = [0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 1, 2, 1, 9, 2, 7, 7];
+    assert_eq!(MirrorRecord::decode(&k, Some(&later)), Ok(MirrorRecord::Position(key(), Some(position), None)));
 }
 
 #[test]

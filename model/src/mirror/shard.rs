@@ -6,7 +6,7 @@
 
 use crate::coordinator::engine::Machine;
 use crate::guards::{mirror as guard, prototype as quirk, Guards};
-use crate::ids::LeaderEpoch;
+use crate::ids::{LeaderEpoch, MirrorIx};
 use crate::metadata::chunks::ChunkMap;
 use crate::mirror::records::{MirrorRecord, StateKey};
 use crate::states::{LastPosition, MirrorState, StateRecord};
@@ -44,13 +44,15 @@ impl Machine for States {
 pub fn apply(table: &mut Table, record: &MirrorRecord) {
     match record {
         MirrorRecord::State(key, Some(record)) => {
-            let position = table.get(key).and_then(|r| r.position);
+            let position = table.get(key).filter(|r| r.is_of(record.session)).and_then(|r| r.position);
             table.insert(key.clone(), StateRecord { position, ..record.clone() });
         }
-        MirrorRecord::Position(key, position) => {
-            let before = table.get(key).cloned();
+        MirrorRecord::Position(key, position, session) => {
+            let before = table.get(key).filter(|r| r.is_of(*session)).cloned();
             if before.is_some() || position.is_some() {
-                table.insert(key.clone(), StateRecord { position: *position, ..before.unwrap_or_default() });
+                let before = before.unwrap_or_default();
+                let session = session.or(before.session);
+                table.insert(key.clone(), StateRecord { position: *position, session, ..before });
             }
         }
         MirrorRecord::State(key, None) => {
@@ -62,7 +64,7 @@ pub fn apply(table: &mut Table, record: &MirrorRecord) {
 /// What a write comes to: the records, and the state epoch after them.
 pub type Planned = (Vec<MirrorRecord>, i32);
 
-/// Plans a write over the latest states. `attempts_max` bounds the count of retries.
+/// Plans a write over the latest states, of this incarnation of the mirror. `attempts_max` bounds the count of retries.
 ///
 /// # Errors
 /// FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH, or INVALID_CLUSTER_MIRROR_STATES for a transition that spec 2.2 does not have.
@@ -70,11 +72,13 @@ pub fn plan_write(
     table: &Table,
     key: &StateKey,
     write: &StateWrite,
+    session: Option<MirrorIx>,
     attempts_max: i16,
     guards: &mut Guards,
 ) -> Result<Planned, ErrorCode> {
     let blank = StateRecord::default();
     let now = table.get(key).unwrap_or(&blank);
+    let now = if guards.admits(guard::StatesOfThisIncarnation, now.is_of(session)) { now } else { &blank };
     let checked = !guards.is_on(quirk::StatesAreNotChecked);
     if checked && !guards.admits(guard::StateLeaderEpochFenced, write.leader_epoch >= now.leader_epoch) {
         return Err(ErrorCode::FencedLeaderEpoch);
@@ -94,7 +98,7 @@ pub fn plan_write(
             return Err(ErrorCode::InvalidClusterMirrorStates);
         }
         epoch += 1;
-        let next = StateRecord { state_epoch: epoch, ..next_record(now, write, attempts_max, guards) };
+        let next = StateRecord { state_epoch: epoch, session, ..next_record(now, write, attempts_max, guards) };
         records.push(MirrorRecord::State(key.clone(), Some(next)));
     }
     if let Some(position) = write.position {
@@ -106,7 +110,7 @@ pub fn plan_write(
         }
         let position = Some(position).filter(|p| *p != LastPosition::CLEAR);
         if position != now.position {
-            records.push(MirrorRecord::Position(key.clone(), position));
+            records.push(MirrorRecord::Position(key.clone(), position, session));
         }
     }
     Ok((records, epoch))
@@ -139,17 +143,18 @@ fn next_record(now: &StateRecord, write: &StateWrite, attempts_max: i16, guards:
         attempt,
         message: write.message.clone().filter(|_| failed),
         position: None,
+        session: None,
     }
 }
 
-/// Tombstones for every key that `is_orphan`: its mirror or its topic is no more.
+/// Tombstones for every key that `is_orphan`: its mirror or its topic is no more, or the mirror is another one.
 #[must_use]
-pub fn plan_tombstones(table: &Table, mut is_orphan: impl FnMut(&StateKey) -> bool) -> Vec<MirrorRecord> {
+pub fn plan_tombstones(table: &Table, mut is_orphan: impl FnMut(&StateKey, &StateRecord) -> bool) -> Vec<MirrorRecord> {
     let mut records = Vec::new();
-    for (key, record) in table.iter().filter(|(key, _)| is_orphan(key)) {
+    for (key, record) in table.iter().filter(|(key, record)| is_orphan(key, record)) {
         records.push(MirrorRecord::State(key.clone(), None));
         if record.position.is_some() {
-            records.push(MirrorRecord::Position(key.clone(), None));
+            records.push(MirrorRecord::Position(key.clone(), None, None));
         }
     }
     records

@@ -17,7 +17,7 @@ fn write(state: MirrorState, leader_epoch: i32, state_epoch: i32) -> StateWrite 
     }
 }
 fn commit(table: &mut Table, write: &StateWrite) -> Result<i32, ErrorCode> {
-    let (records, epoch) = plan_write(table, &key(), write, 20, &mut Guards::default())?;
+    let (records, epoch) = plan_write(table, &key(), write, None, 20, &mut Guards::default())?;
     records.iter().for_each(|record| apply(table, record));
     Ok(epoch)
 }
@@ -79,8 +79,8 @@ fn cli_12_exactly_two_tombstones_the_state_first() {
     let mut table = Table::default();
     let position = Some(LastPosition { epoch: LeaderEpoch(3), offset: Offset(40) });
     assert!(commit(&mut table, &StateWrite { position, ..write(MirrorState::Stopping, 1, 0) }).is_ok());
-    let records = plan_tombstones(&table, |key| &*key.mirror == "m");
-    assert_eq!(records, [MirrorRecord::State(key(), None), MirrorRecord::Position(key(), None)]);
+    let records = plan_tombstones(&table, |key, _| &*key.mirror == "m");
+    assert_eq!(records, [MirrorRecord::State(key(), None), MirrorRecord::Position(key(), None, None)]);
     records.iter().for_each(|record| apply(&mut table, record));
     assert_eq!(table.get(&key()), None);
 }
@@ -148,7 +148,7 @@ fn lead_27_replay_gives_everything_back() {
         for _ in 0..160 {
             let at = &keys[draw(4) as usize];
             let records = if draw(12) == 0 {
-                plan_tombstones(&table, |key| key == at)
+                plan_tombstones(&table, |key, _| key == at)
             } else {
                 let for_good = draw(5) == 0;
                 let position = match draw(4) {
@@ -159,7 +159,7 @@ fn lead_27_replay_gives_everything_back() {
                 let to = MirrorState::ALL[draw(MirrorState::ALL.len() as u64) as usize];
                 let message = (draw(2) == 0).then(|| "why".into());
                 let write = StateWrite { position, message, for_good, ..write(to, draw(9) as i32, -1) };
-                plan_write(&table, at, &write, 20, &mut Guards::default())
+                plan_write(&table, at, &write, None, 20, &mut Guards::default())
                     .map(|(records, _)| records)
                     .unwrap_or_default()
             };
@@ -174,7 +174,7 @@ fn lead_27_replay_gives_everything_back() {
                         let position = next.get(&key).and_then(|before| before.position);
                         next.insert(key, StateRecord { position, ..record });
                     }
-                    MirrorRecord::Position(key, position) if position.is_some() || next.contains_key(&key) => {
+                    MirrorRecord::Position(key, position, _) if position.is_some() || next.contains_key(&key) => {
                         next.entry(key).or_default().position = position;
                     }
                     MirrorRecord::Position(..) => {}
@@ -193,4 +193,27 @@ fn lead_27_replay_gives_everything_back() {
             }
         }
     }
+}
+
+/// C-9: a mirror is created again under its name before what the first one left is gone.
+#[test]
+fn states_of_another_incarnation_are_nobodys() {
+    let (first, second) = (Some(MirrorIx(0)), Some(MirrorIx(1)));
+    let position = LastPosition { epoch: LeaderEpoch(3), offset: Offset(119) };
+    let mut table = Table::default();
+    let stopped = StateRecord { state: MirrorState::Stopped, state_epoch: 4, session: first, ..StateRecord::default() };
+    apply(&mut table, &MirrorRecord::State(key(), Some(stopped)));
+    apply(&mut table, &MirrorRecord::Position(key(), Some(position), first));
+    assert_eq!(table.get(&key()).and_then(|r| r.position), Some(position));
+    let write = write(MirrorState::LogAlignment, 5, 0);
+    let plan =
+        |guards: &mut Guards, session| plan_write(&table, &key(), &write, session, 20, guards).map(|planned| planned.1);
+    assert_eq!(plan(&mut Guards::default(), second), Ok(1));
+    assert_eq!(plan(&mut Guards::default(), first), Err(ErrorCode::FencedStateEpoch));
+    let (records, _) = plan_write(&table, &key(), &write, second, 20, &mut Guards::default()).unwrap();
+    records.iter().for_each(|record| apply(&mut table, record));
+    let now = table.get(&key()).cloned().unwrap();
+    assert_eq!((now.state, now.state_epoch, now.position, now.session), (MirrorState::LogAlignment, 1, None, second));
+    // What says nothing of itself is of whichever there is.
+    assert!(StateRecord::default().is_of(second) && now.is_of(None) && !now.is_of(first));
 }

@@ -1,7 +1,7 @@
 //! From state to state: which state is wanted, what belongs to one that is committed, and what follows when a fetcher reports or
 //! a wait is over (spec 2.3, 2.5, 2.6, decisions 1, 12, 21, 28, 33).
 
-use crate::guards::{mirror as guard, prototype as quirk};
+use crate::guards::{alignment, mirror as guard, prototype as quirk};
 use crate::ids::{Now, PartitionIx};
 use crate::mirror::epochs::needs_bump;
 use crate::mirror::fetcher::{FailCause, Outcome};
@@ -353,5 +353,5 @@ pub(super) fn replicas_are_there(
     cx: &mut Cx<'_>,
 ) -> bool {
     let there = task.replicas.start_barrier(now, partition, all, cx);
-    cx.guards.admits(guard::BarrierAfterMirrorCut, there)
+    cx.guards.admits(alignment::BarrierAfterMirrorCut, there)
 }

@@ -32,10 +32,10 @@ const AT_BASE_SEQUENCE: usize = 53;
 const AT_COUNT: usize = 57;
 
 pub(crate) const CODEC_MASK: u16 = 0x07;
-const LOG_APPEND_TIME: u16 = 0x08;
+pub(crate) const LOG_APPEND_TIME: u16 = 0x08;
 pub(crate) const TRANSACTIONAL: u16 = 0x10;
 pub(crate) const CONTROL: u16 = 0x20;
-const DELETE_HORIZON: u16 = 0x40;
+pub(crate) const DELETE_HORIZON: u16 = 0x40;
 
 /// A record of nothing: length, attributes, two deltas, null key, null value, no headers; one byte each.
 const MIN_RECORD_LEN: usize = 7;

@@ -51,6 +51,8 @@ struct Contents {
     last_delta: i32,
     count: i32,
     max_timestamp: i64,
+    /// Bits that no field above stands for.
+    attributes: u16,
 }
 
 /// Builds one batch after another into one buffer.
@@ -178,13 +180,27 @@ impl BatchBuilder {
     }
     /// Closes the batch; gives the buffer back to write on in.
     #[must_use]
-    pub fn into_arena(mut self) -> BytesMut {
-        let contents = Contents {
+    pub fn into_arena(self) -> BytesMut {
+        let contents = self.contents();
+        self.sealed(contents)
+    }
+    /// Closes a batch that is what another one left: with that one's last offset and further attribute bits, and its largest
+    /// timestamp where the records do not tell it.
+    pub(super) fn finish_like(self, last_delta: i32, attributes: u16, max_timestamp: Option<i64>) -> Bytes {
+        let own = self.contents();
+        let max_timestamp = max_timestamp.unwrap_or(own.max_timestamp);
+        self.sealed(Contents { last_delta, attributes, max_timestamp, ..own }).freeze()
+    }
+    fn contents(&self) -> Contents {
+        Contents {
             compression: Compression::None,
             last_delta: (self.next_delta - 1).max(0),
             count: self.count,
             max_timestamp: self.max_timestamp,
-        };
+            attributes: 0,
+        }
+    }
+    fn sealed(mut self, contents: Contents) -> BytesMut {
         seal(&mut self.arena[self.start..], &self.meta, contents);
         self.arena
     }
@@ -196,7 +212,7 @@ pub fn raw_batch(meta: BatchMeta, compression: Compression, count: i32, max_time
     let mut out = BytesMut::with_capacity(HEADER_LEN + payload.len());
     out.put_bytes(0, HEADER_LEN);
     out.put_slice(payload);
-    let contents = Contents { compression, last_delta: (count - 1).max(0), count, max_timestamp };
+    let contents = Contents { compression, last_delta: (count - 1).max(0), count, max_timestamp, attributes: 0 };
     seal(&mut out, &meta, contents);
     out.freeze()
 }
@@ -204,7 +220,7 @@ pub fn raw_batch(meta: BatchMeta, compression: Compression, count: i32, max_time
 /// Writes the header of the batch that `batch` is, CRC last.
 fn seal(batch: &mut [u8], meta: &BatchMeta, contents: Contents) {
     let length = (batch.len() - LENGTH_END) as i32;
-    let mut attributes = contents.compression as u16;
+    let mut attributes = contents.compression as u16 | contents.attributes;
     if meta.transactional {
         attributes |= TRANSACTIONAL;
     }

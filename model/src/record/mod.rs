@@ -8,6 +8,7 @@ pub mod batch;
 pub mod builder;
 pub mod control;
 pub mod identity;
+pub mod rewrite;
 pub mod varint;
 
 pub use batch::{
@@ -17,3 +18,4 @@ pub use batch::{
 pub use builder::{raw_batch, stamp, BatchBuilder, BatchMeta};
 pub use control::{ControlRecord, ControlType};
 pub use identity::Identity;
+pub use rewrite::{rewrite, Rewrite};

@@ -4,7 +4,7 @@
 //! and mark it too. Positions of followers without the mark are not believed, and the replica barrier waits for it. A mark may
 //! not outlive the cut that it tells of, so the cut is flushed first.
 
-use crate::guards::mirror as guard;
+use crate::guards::alignment as guard;
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::ports::{Cx, DiskError};
 use crate::replica::fetch_session::SessionSlot;

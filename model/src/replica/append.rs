@@ -342,6 +342,7 @@ impl Replicas {
         if info.rolled {
             cx.trace(Trace::Rolled { partition: hot.partition, base: info.base });
             self.rolled.push(hot.partition);
+            self.note_to_clean(slot);
         }
         self.mark_log_dirty(slot);
         self.note_flush_due(slot);

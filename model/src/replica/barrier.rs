@@ -3,8 +3,9 @@
 //! A follower counts only with a position from a fetch in the present leader epoch (decision 31): before, nothing is known of
 //! it, and silence is not agreement.
 
-use crate::guards::{mirror as mirror_guard, prototype as quirk, replication as guard};
+use crate::guards::{alignment, prototype as quirk, replication as guard};
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
+use crate::log::Lowered;
 use crate::ports::{Cx, DiskError};
 use crate::replica::fetch_session::SessionSlot;
 use crate::replica::partition::{mutant, Replicas, NONE};
@@ -33,7 +34,7 @@ impl Replicas {
         self.leaders[lead].barrier = if all_replicas { Barrier::All } else { Barrier::InSync };
         self.check_barrier(slot, now.mono, cx);
         if self.leaders[lead].barrier != Barrier::None {
-            if cx.guards.admits(mirror_guard::BarrierIsKept, false) {
+            if cx.guards.admits(alignment::BarrierIsKept, false) {
                 self.leaders[lead].barrier = Barrier::None; // the mutant looks once
             }
             return false;
@@ -125,16 +126,33 @@ impl Replicas {
         if by_epoch < position.offset.min(to) && cx.guards.quirk(quirk::FailbackByOffsetOnly) {
             by_epoch = to;
         }
-        if !cx.guards.admits(mirror_guard::PositionEpochCuts, to <= by_epoch) {
+        if !cx.guards.admits(alignment::PositionEpochCuts, to <= by_epoch) {
             to = by_epoch;
         }
-        if !cx.guards.admits(mirror_guard::PositionOffsetCuts, to <= position.offset) {
+        if !cx.guards.admits(alignment::PositionOffsetCuts, to <= position.offset) {
             to = position.offset;
         }
         if to >= log.end() {
             return Ok(());
         }
+        // 1. A failed-over topic is compacted: local records take mirrored ones of their keys away, on some replica if not on this
+        // one. 2. It becomes a copy again, and the local records are cut. 3. The keys have no value here any more, and the source
+        // does not send it again. So what may have been compacted with records that go is copied anew.
+        if !cx.guards.admits(alignment::CompactedIsCopiedAnew, !self.may_have_superseded(partition, to, cx)?) {
+            return self.discard_mirror_log(now, partition, cx);
+        }
         self.truncate_mirror_leader(now, partition, to, CutCause::Alignment, cx)
+    }
+
+    /// Whether a compacted log has records from `from` on; markers and resets take nothing away.
+    fn may_have_superseded(&self, partition: PartitionIx, from: Offset, cx: &Cx) -> Result<bool, DiskError> {
+        let (Some(slot), Some(log)) = (self.slot(partition), self.log(partition)) else { return Ok(false) };
+        if !self.topic(self.hot[slot].topic).is_some_and(|topic| topic.log.compact) {
+            return Ok(false);
+        }
+        let mut found = false;
+        let read = log.for_each_batch(&*cx.disk, from, |batch| found |= !batch.is_control());
+        read.map(|()| found).map_err(|_| DiskError::Io)
     }
 
     /// Empties the log of a leader that is about to mirror and has nothing in common with its source that is known: the copy
@@ -208,6 +226,7 @@ impl Replicas {
             if now_hw != hw {
                 self.watermark_moved(slot, hw, now_hw, cx);
             }
+            self.note_lowered(slot);
             self.mark_log_dirty(slot);
         }
         Ok(cut)
@@ -226,7 +245,33 @@ impl Replicas {
         if now_hw != hw {
             self.watermark_moved(slot, hw, now_hw, cx);
         }
+        self.note_lowered(slot);
         self.mark_log_dirty(slot);
         Ok(())
+    }
+
+    fn note_lowered(&mut self, slot: usize) {
+        if self.logs[slot].as_ref().is_some_and(|log| log.lowered().is_some()) {
+            self.lowered.push(slot as u32);
+        }
+    }
+
+    /// The replicas whose recovery point fell in a cut since the last call.
+    pub fn take_lowered(&mut self) -> Vec<(PartitionIx, Lowered)> {
+        let mut slots = std::mem::take(&mut self.lowered);
+        slots.sort_unstable();
+        slots.dedup();
+        let of = |slot: u32| {
+            let log = self.logs[slot as usize].as_ref()?;
+            Some((self.hot[slot as usize].partition, log.points()?))
+        };
+        slots.into_iter().filter_map(of).collect()
+    }
+
+    /// A checkpoint that was written in this generation of the log is durable.
+    pub fn on_point_durable(&mut self, partition: PartitionIx, generation: u32) {
+        if let Some(log) = self.slot(partition).and_then(|slot| self.logs[slot].as_mut()) {
+            log.on_point_durable(generation);
+        }
     }
 }

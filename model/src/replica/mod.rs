@@ -2,7 +2,7 @@
 //!
 //! Read in this order: [`partition`] (what is kept per replica), [`roles`] (what metadata makes of it), [`append`] (writes and
 //! the watermark), [`isr`] (who is in sync), [`fetch_session`] and [`fetch_serve`] (the serving side of a fetch),
-//! [`queries`] (offsets and epochs), [`replica_fetcher`] and [`follower`] (the fetching side), [`barrier`] (waits of a mirror); [`quorum_link`] and [`channel`] (the
+//! [`queries`] (offsets and epochs), [`replica_fetcher`] and [`follower`] (the fetching side), [`barrier`] (waits of a mirror), [`cleaning`] (log compaction); [`quorum_link`] and [`channel`] (the
 //! way to the controller).
 
 pub mod alignment;
@@ -10,6 +10,7 @@ pub mod append;
 pub mod barrier;
 pub mod channel;
 pub mod chunked;
+pub mod cleaning;
 pub mod fetch_answers;
 pub mod fetch_serve;
 pub mod fetch_session;

@@ -81,6 +81,8 @@ impl Hot {
     pub const HW_NEWS: u16 = 8;
     /// The log failed: the replica is offline here.
     pub const OFFLINE: u16 = 16;
+    /// In the cleaner's queue.
+    pub const TO_CLEAN: u16 = 32;
 }
 
 /// What a leader knows of one follower.
@@ -241,10 +243,14 @@ pub struct Replicas {
     /// Slots whose watermark, log end or log start no checkpoint knows.
     pub(crate) hw_dirty: Vec<u32>,
     pub(crate) log_dirty: Vec<u32>,
+    /// Slots whose log was cut below its recovery point; its checkpoint is to be written at the end of the task.
+    pub(crate) lowered: Vec<u32>,
     /// Partitions that closed a segment: to be flushed up to there.
     pub(crate) rolled: Vec<PartitionIx>,
     /// Partitions with so many, or so old, unflushed records that a flush is due.
     pub(crate) flush_due: Vec<PartitionIx>,
+    /// Slots of compacted logs with closed segments that the cleaner has not looked at.
+    pub(crate) to_clean: Vec<u32>,
     /// When a flush ended last, by slot; only of topics that set `flush.ms`.
     pub(crate) flushed_at: BTreeMap<u32, Nanos>,
     /// Watched partitions whose watermark moved.
@@ -288,8 +294,10 @@ impl Replicas {
             behind: Vec::new(),
             hw_dirty: Vec::new(),
             log_dirty: Vec::new(),
+            lowered: Vec::new(),
             rolled: Vec::new(),
             flush_due: Vec::new(),
+            to_clean: Vec::new(),
             flushed_at: BTreeMap::new(),
             hw_news: Vec::new(),
             converged: Vec::new(),

@@ -110,6 +110,9 @@ impl Replicas {
             self.hot.push(hot)
         };
         self.index[at] = slot as u32;
+        if self.logs[slot].as_ref().is_some_and(|log| log.segment_count() > 1) {
+            self.note_to_clean(slot);
+        }
         Ok(slot)
     }
 

@@ -15,11 +15,13 @@ use super::{
     s05_quorum_superset, s06_no_global_loss, s07_watermarks, s08_repeatable_read, s09_epochs, s10_one_writer,
     s11_no_zombie_ack, s12_membership, s13_metadata, s14_unclean_exclusion, s15_recovery, s16_idempotence,
     s17_producer_table, s18_atomicity, s19_stable, s21_log_start, s22_visible_ends, s30_mirror_equality,
-    s38_durable_states, s47_no_loop, s48_source_identity, s49_desired_rules, s50_honest_lag, walk,
+    s38_durable_states, s47_no_loop, s48_source_identity, s49_desired_rules, s50_honest_lag, s51_legal_compaction,
+    walk,
 };
 use mirrorlab_model::ids::{LeaderEpoch, Nanos, NodeId, Offset, PartitionIx};
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent};
 use mirrorlab_reports::record::Violation;
+use smallvec::SmallVec;
 
 /// What may be set.
 #[derive(Clone, Debug, Default)]
@@ -194,6 +196,9 @@ impl Core {
                         mirror_events::appended(&mut cx, g, origin, base, (epoch, leader_epoch));
                     }
                 }
+                if g.compacts && origin == Origin::Replication && g.compacted() > m.end {
+                    s51_legal_compaction::copied(&mut cx, g, m.end, next);
+                }
                 let m = &mut g.members[own];
                 m.set_end(next);
                 m.epoch = epoch;
@@ -206,6 +211,9 @@ impl Core {
                 g.members[own].hw = to;
                 if leader && to > g.true_hw && (to <= g.floor || s05_quorum_superset::watermark(&mut cx, g, own, to)) {
                     g.true_hw = to;
+                    if g.compacts {
+                        super::compaction::follow(&cx, g);
+                    }
                     if g.keeps_states {
                         lives::read(&mut cx, c);
                     }
@@ -286,6 +294,13 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
         Trace::Truncated { partition, to, cause, .. } => {
             cx.at.partition = Some(partition);
             truncated(cx, c.partition(partition), to, cause);
+        }
+        Trace::CleaningBegun { partition, to, at_ms } | Trace::Cleaned { partition, to, at_ms, .. } => {
+            cx.at.partition = Some(partition);
+            let g = c.partition(partition);
+            let done = matches!(trace, Trace::Cleaned { .. });
+            s51_legal_compaction::cleaned(cx, g, to, at_ms, done);
+            ghost::extend_chain(g, cx.sight, cx.roster, cx.at.cluster, partition);
         }
         Trace::LogStartMoved { partition, to } => {
             cx.at.partition = Some(partition);
@@ -380,6 +395,7 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
                 *m = ghost::wiped(slot);
                 m.set_lossy(false);
             }
+            s51_legal_compaction::shortened(c.partition(partition), slot, Offset::ZERO);
         }
         _ => {}
     }
@@ -396,11 +412,12 @@ fn truncated<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: Offset, c
         s04_candidate_completeness::truncated(cx, g, own, to, cause);
     }
     let epoch = cx.replica(cx.slot).map_or(LeaderEpoch::NONE, |r| super::logs::epoch_before(r.log, to));
+    s51_legal_compaction::shortened(g, cx.slot, to);
     let m = &mut g.members[own];
     m.set_end(to);
     m.set_cut(true);
     m.epoch = epoch;
-    s09_epochs::table(cx, cx.slot);
+    s09_epochs::table(cx, g, cx.slot);
     s17_producer_table::table(cx, cx.slot);
 }
 
@@ -416,6 +433,7 @@ fn recovered<S: Sight>(
     let inside = g.members[own].cut_inside();
     let stop = if g.members[own].torn() && stop != Some(Stop::Failed) { Some(Stop::Lossy) } else { stop };
     s15_recovery::recovered(cx, g.members[own], (stop, inside), promised, end, clean);
+    s51_legal_compaction::recovered(cx, g, end, stop == Some(Stop::Wiped));
     g.members[own].set_torn(false);
     g.members[own].set_cut(false);
     g.members[own].set_cut_inside(false);
@@ -429,7 +447,7 @@ fn recovered<S: Sight>(
     m.hw = log.map_or(start, |l| l.high_watermark());
     m.epoch = log.map_or(LeaderEpoch::NONE, |l| super::logs::epoch_before(l, end));
     walk::recovered(cx, cx.slot, start);
-    s09_epochs::table(cx, cx.slot);
+    s09_epochs::table(cx, g, cx.slot);
 }
 
 /// A replica that takes part again after a power loss, and no log of it was recovered: its directory was lost, and it began
@@ -455,7 +473,8 @@ fn became_leader<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, epoch: Le
     }
     mirror_events::became_leader(cx, g);
     s02_log_matching::around(cx, g, cx.slot);
-    s09_epochs::table(cx, cx.slot);
+    s51_legal_compaction::holds(cx, g, cx.slot);
+    s09_epochs::table(cx, g, cx.slot);
     ghost::extend_chain(g, cx.sight, cx.roster, cx.at.cluster, cx.partition());
 }
 
@@ -516,6 +535,10 @@ impl Core {
         transactions::extend(&mut cx, &mut clusters[usize::from(cluster)], said);
         let g = &mut clusters[usize::from(cluster)].partitions[ix.0 as usize];
         s02_log_matching::around(&mut cx, g, leader);
+        let in_sync: SmallVec<[u16; 4]> = g.of_mask(g.isr).map(|(_, m)| m.slot).collect();
+        for slot in in_sync {
+            s51_legal_compaction::holds(&mut cx, g, slot);
+        }
         for at in 0..g.members.len() {
             let slot = g.members[at].slot;
             s07_watermarks::replica(&mut cx, slot);
@@ -523,7 +546,7 @@ impl Core {
             if slot != leader && twins(&cx, leader, slot) {
                 continue; // what is asked of the leader's tables and bytes is asked of these
             }
-            s09_epochs::table(&mut cx, slot);
+            s09_epochs::table(&mut cx, g, slot);
             if slot != leader {
                 s17_producer_table::table(&mut cx, slot);
             }

@@ -63,13 +63,14 @@ impl<'a, S: Sight> Cx<'a, S> {
         if m == of {
             return member.end >= upto;
         }
-        member.end >= upto && (member.epoch == owner.epoch || self.holds_slow(member.slot, owner.slot, upto))
+        member.end >= upto
+            && (member.epoch == owner.epoch || self.holds_slow(member.slot, owner.slot, g.compacted(), upto))
     }
 
     #[cold]
-    fn holds_slow(&self, m: u16, of: u16, upto: Offset) -> bool {
+    fn holds_slow(&self, m: u16, of: u16, compacted: Offset, upto: Offset) -> bool {
         let (Some(a), Some(b)) = (self.replica(of), self.replica(m)) else { return true };
-        let from = a.log.start().max(b.log.start());
+        let from = a.log.start().max(b.log.start()).max(compacted);
         logs::equal(a.log, b.log, from, upto)
     }
 }

@@ -61,11 +61,14 @@ pub enum Excuse {
     OpenTransaction,
     /// More partitions were added to the copy than its source has.
     NoSourcePartition,
+    /// A replica, or a mirror, was away for longer than `delete.retention.ms`: tombstones went before it saw them, and it keeps
+    /// what they deleted. Kafka's own limit of compacted topics.
+    AwayTooLong,
 }
 
 impl Excuse {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::UncleanElection,
         Self::LossyCrashes,
         Self::UncleanStops,
@@ -81,6 +84,7 @@ impl Excuse {
         Self::NoResetPolicy,
         Self::OpenTransaction,
         Self::NoSourcePartition,
+        Self::AwayTooLong,
     ];
 
     /// Its name in reports.
@@ -102,6 +106,7 @@ impl Excuse {
             Self::NoResetPolicy => "no reset policy",
             Self::OpenTransaction => "open transaction",
             Self::NoSourcePartition => "no such partition at the source",
+            Self::AwayTooLong => "away for longer than delete.retention.ms",
         }
     }
 
@@ -122,7 +127,7 @@ impl Excuse {
             | Self::OrderWaits
             | Self::FailedForGood
             | Self::NoSourcePartition => Whose::Operator,
-            Self::SourceCut => Whose::Environment,
+            Self::SourceCut | Self::AwayTooLong => Whose::Environment,
             Self::NoResetPolicy | Self::OpenTransaction => Whose::Client,
         }
     }

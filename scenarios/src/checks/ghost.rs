@@ -14,6 +14,7 @@ use super::roster::{slot_of, Roster};
 use super::sight::{LogSight, Sight};
 use mirrorlab_model::coordinator::routing::STATE_TOPIC;
 use mirrorlab_model::ids::{BrokerId, LeaderEpoch, Nanos, NodeId, Offset, PartitionEpoch, PartitionIx, TopicIx};
+use mirrorlab_model::metadata::configs::CleanupPolicy;
 use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::states::{DesiredState, MirrorState};
 use smallvec::SmallVec;
@@ -190,6 +191,8 @@ pub struct More {
     pub life: Option<Box<Life>>,
     /// What was committed there was lost: nothing that is asked of committed states is asked of this partition any more.
     pub states_lost: bool,
+    /// What was committed, if it is compacted.
+    pub compaction: Option<Box<super::compaction::Compaction>>,
     /// The transactions of its log.
     pub txns: Option<Box<super::transactions::Fold>>,
 }
@@ -229,6 +232,8 @@ pub struct PartitionGhost {
     pub born_a_copy: bool,
     /// A partition of `__mirror_state`.
     pub keeps_states: bool,
+    /// Its topic is compacted, or copied from one that is.
+    pub compacts: bool,
     /// The step of the last cut.
     pub cut_step: u64,
     /// Members by position in the replica list.
@@ -260,6 +265,7 @@ impl Default for PartitionGhost {
             mirrored: false,
             born_a_copy: false,
             keeps_states: false,
+            compacts: false,
             cut_step: u64::MAX,
             members: SmallVec::new(),
             acked: Ranges::default(),
@@ -286,6 +292,12 @@ impl PartitionGhost {
     #[inline]
     pub fn life(&self) -> Option<&Life> {
         self.more.as_ref()?.life.as_deref()
+    }
+    /// Some replica was compacted up to here: below, logs may differ in what compaction takes.
+    #[must_use]
+    #[inline]
+    pub fn compacted(&self) -> Offset {
+        self.more.as_ref().and_then(|more| more.compaction.as_ref()).map_or(Offset::ZERO, |known| known.upto)
     }
     /// The rest, made if need be.
     pub fn more(&mut self) -> &mut More {
@@ -338,6 +350,9 @@ impl PartitionGhost {
         more.walked = Offset::ZERO;
         more.sequences.clear();
         more.txns = None;
+        if let Some(compaction) = &mut more.compaction {
+            compaction.cut(to);
+        }
         more.cuts.push(Cut { from, to, acked, excuse, at });
         acked
     }
@@ -410,6 +425,7 @@ impl PartitionGhost {
             (self.leader, self.leader_epoch) = (state.leader, state.leader_epoch);
             (self.partition_epoch, self.isr, self.elr) = (state.partition_epoch, mask(&state.isr), mask(&state.elr));
         }
+        self.compacts |= config.cleanup_policy != CleanupPolicy::Delete;
         self.mirrored |= image.mirror_of(found.topic).is_some();
         self.keeps_states = image.topic(found.topic).is_some_and(|t| &*t.name == STATE_TOPIC);
     }
@@ -511,6 +527,10 @@ pub fn seat<S: Sight>(g: &mut PartitionGhost, sight: &S, cluster: u8, node: Opti
 /// Follows the committed log as far as it goes, from whichever replica holds it.
 pub fn extend_chain<S: Sight>(g: &mut PartitionGhost, sight: &S, roster: &Roster, cluster: u8, partition: PartitionIx) {
     let to = g.true_hw;
+    let compacted = g.compacted();
+    if let Some(more) = g.more.as_mut() {
+        more.chain.begin_above(compacted);
+    }
     if to == Offset::ZERO || g.more.as_ref().is_some_and(|m| m.chain.end >= to) {
         return;
     }

@@ -6,7 +6,7 @@ use super::ghost::ClusterGhost;
 use super::logs;
 use super::sight::{LogSight, Sight};
 use super::{s37_state_machine, s39_position, s40_producer_reset, s49_desired_rules};
-use mirrorlab_model::ids::{LeaderEpoch, NodeId, Offset, PartitionIx, ProducerId};
+use mirrorlab_model::ids::{LeaderEpoch, MirrorIx, NodeId, Offset, PartitionIx, ProducerId};
 use mirrorlab_model::mirror::records::{MirrorRecord, StateKey};
 use mirrorlab_model::states::{DesiredState, LastPosition, MirrorState, StateRecord};
 use smallvec::SmallVec;
@@ -46,6 +46,8 @@ pub struct Aligning {
 pub struct Life {
     /// Its mirror.
     pub mirror: Arc<str>,
+    /// Its incarnation, as records tell.
+    pub session: Option<MirrorIx>,
     /// The partition of `__mirror_state` that tells of it.
     pub home: PartitionIx,
     /// The last states, the newest at the end.
@@ -90,6 +92,7 @@ impl Life {
     fn new(mirror: Arc<str>, home: PartitionIx) -> Self {
         Self {
             mirror,
+            session: None,
             home,
             states: SmallVec::new(),
             previous: MirrorState::Unknown,
@@ -248,13 +251,20 @@ fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, 
             return;
         }
         // The second of a life's two tombstones: it begins no new one.
-        MirrorRecord::Position(_, None) if life.as_ref().is_none_or(|life| life.mirror != key.mirror) => return,
+        MirrorRecord::Position(_, None, _) if life.as_ref().is_none_or(|life| life.mirror != key.mirror) => return,
         _ => {}
     }
-    if life.as_ref().is_none_or(|life| life.mirror != key.mirror) {
+    let session = match record {
+        MirrorRecord::State(_, record) => record.as_ref().and_then(|record| record.session),
+        MirrorRecord::Position(_, _, session) => *session,
+    };
+    // Another mirror of the same name has nothing to do with what the first one left (decision 18).
+    let other = |life: &Life| life.session.is_some() && session.is_some() && life.session != session;
+    if life.as_ref().is_none_or(|life| life.mirror != key.mirror || other(life)) {
         *life = Some(Box::new(Life::new(key.mirror.clone(), home)));
     }
     let Some(life) = life else { return };
+    life.session = session.or(life.session);
     match record {
         MirrorRecord::State(_, None) => {}
         MirrorRecord::State(_, Some(record)) => {
@@ -279,7 +289,7 @@ fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, 
             life.push(record);
             life.changed_at = cx.at.step;
         }
-        MirrorRecord::Position(_, position) => {
+        MirrorRecord::Position(_, position, _) => {
             if !silent {
                 s39_position::committed(cx, life, *position);
             }

@@ -173,3 +173,12 @@ pub fn first_difference<L: LogSight>(a: L, b: L, from: Offset) -> Offset {
 pub fn common_end<L: LogSight>(a: L, b: L) -> Offset {
     first_difference(a, b, a.start().max(b.start()))
 }
+
+/// The same of logs of which what lies below `compacted` is not compared: there either may lack what the other has.
+pub fn common_end_above<L: LogSight>(a: L, b: L, compacted: Offset) -> Offset {
+    let end = a.end().min(b.end());
+    if end <= compacted {
+        return end;
+    }
+    first_difference(a, b, a.start().max(b.start()).max(compacted))
+}

@@ -61,7 +61,18 @@ pub(super) fn on_event<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, trace: &
             if let Some(cut) = g.more().life.as_mut().and_then(|life| life.cut.take()) {
                 s36_barrier::passed(cx, g, cut);
             }
-            s30_mirror_equality::mirrored(cx, source, source_partition, base, next);
+            if let Some(cluster) = cluster {
+                let here = ghost.clusters[own].partition(partition).compacted();
+                let there = ghost.clusters[usize::from(cluster)].partition(source_partition);
+                s30_mirror_equality::mirrored(cx, (source, source_partition), there, base, next);
+                let inherited = there.compacted().min(next);
+                if base < inherited && here < inherited {
+                    let g = ghost.clusters[own].partition(partition);
+                    g.compacts = true;
+                    g.more().compaction.get_or_insert_default().upto = inherited;
+                }
+            }
+            let g = ghost.clusters[own].partition(partition);
             let from = cluster.map(|c| (c, source_partition));
             if let Some((cluster, there)) = from.filter(|_| g.more().source != from) {
                 g.more().source = from;

@@ -5,6 +5,7 @@
 //! `core` (which event goes to which check), then the properties; [`excuses`] is the closed
 //! list of what explains a loss or a delay.
 
+pub mod compaction;
 pub mod core;
 pub mod cx;
 pub mod excuses;
@@ -71,6 +72,7 @@ mod s47_no_loop;
 mod s48_source_identity;
 mod s49_desired_rules;
 mod s50_honest_lag;
+mod s51_legal_compaction;
 pub mod sight;
 pub mod suite;
 pub mod table;

@@ -150,6 +150,17 @@ impl Chain {
         Err(good.unwrap_or(first))
     }
 
+    /// Forgets what lies below `from`: compaction takes parts of it, here earlier and there later.
+    pub fn begin_above(&mut self, from: Offset) {
+        if self.anchors.first().is_none_or(|first| first.0 >= from) {
+            return;
+        }
+        self.anchors.retain(|(at, _)| *at >= from);
+        if self.anchors.is_empty() {
+            *self = Self { anchors: SmallVec::new(), end: from, sum: 0 };
+        }
+    }
+
     /// Forgets what lies above `to`; the chain ends at an anchor then, and is extended again when looked at.
     pub fn cut(&mut self, to: Offset) {
         if self.end <= to {

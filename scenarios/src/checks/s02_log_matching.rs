@@ -21,18 +21,25 @@ pub(super) fn around<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, slot: u16
             continue;
         }
         if let Some(other) = cx.replica(m.slot) {
-            pair(cx, m.slot, one, other);
+            pair(cx, m.slot, g.compacted(), one, other);
         }
     }
 }
 
-fn pair<S: Sight, L: LogSight>(cx: &mut Cx<'_, S>, slot: u16, one: ReplicaSight<L>, other: ReplicaSight<L>) {
+fn pair<S: Sight, L: LogSight>(
+    cx: &mut Cx<'_, S>,
+    slot: u16,
+    compacted: Offset,
+    one: ReplicaSight<L>,
+    other: ReplicaSight<L>,
+) {
     let (a, b) = (one.log, other.log);
     if logs::same_storage(a, b) || one.offline || other.offline {
         return;
     }
     let end = a.end().min(b.end());
-    let from = a.start().max(b.start());
+    // What stands below is S51's.
+    let from = a.start().max(b.start()).max(compacted);
     if from >= end {
         return;
     }

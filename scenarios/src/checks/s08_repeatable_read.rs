@@ -23,6 +23,9 @@ pub(super) fn read<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, base: O
         );
         return;
     }
+    if base < g.compacted() {
+        return; // what stood there may be gone since: S51's
+    }
     let leader = slot_of(g.leader);
     let others = g.members.iter().map(|m| m.slot).filter(|s| *s != leader);
     let mut looked = false;

@@ -21,13 +21,16 @@ pub(super) fn acked<S: Sight>(
 ) {
     let Some(replica) = cx.replica(slot_of(g.leader)) else { return };
     let log = replica.log;
-    if base < log.start() || log.end() <= base {
+    if base < log.start() || log.end() <= base || base < g.compacted() {
         return; // removed since, or S11's
     }
     let Some(bytes) = logs::batch_at(&log, base) else { return };
     let Ok(batch) = BatchView::parse(bytes) else { return };
-    let found =
-        batch.records().find_map(|r| r.ok().filter(|r| r.offset == base)).and_then(|r| Identity::parse(r.value?));
+    let record = batch.records().find_map(|r| r.ok().filter(|r| r.offset == base));
+    if record.is_some_and(|record| record.value.is_none()) {
+        return; // a tombstone says nothing of who wrote it
+    }
+    let found = record.and_then(|r| Identity::parse(r.value?));
     let expected = Identity { producer, sequence: first };
     let whole = batch.next_offset() >= base.plus(i64::from(count));
     if (found != Some(expected) || !whole) && !g.was_cut(base.plus(1), cx.at.now) {
@@ -53,6 +56,8 @@ pub(super) struct Walk {
     from: Offset,
     /// Only what is committed: the rest may still be cut.
     to: Offset,
+    /// Where the last batch ended.
+    at: Offset,
     wrong: Option<(String, String)>,
 }
 
@@ -65,7 +70,7 @@ impl Walk {
         if more.walked < start {
             sequences.clear(); // what lay between was removed before anybody looked
         }
-        Self { sequences, from: more.walked, to, wrong: None }
+        Self { sequences, from: more.walked, to, at: more.walked, wrong: None }
     }
 
     /// The next batch.
@@ -73,6 +78,10 @@ impl Walk {
         if batch.last_offset() < self.from || batch.base_offset() >= self.to || self.wrong.is_some() {
             return;
         }
+        if batch.base_offset() > self.at {
+            self.sequences.clear(); // what lay between was compacted away, or copied from where it was
+        }
+        self.at = batch.next_offset();
         if batch.is_control() {
             if batch.control_type() == Some(ControlType::MirrorPidReset) {
                 self.sequences.clear();

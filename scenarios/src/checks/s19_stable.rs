@@ -31,7 +31,8 @@ pub(super) fn read<S: Sight>(
     logs::for_each(replica.log, from, next.min(g.true_hw), |batch| {
         let given = batch.base_offset() >= base;
         let fate = if batch.is_transactional() { fold.fate(batch) } else { Fate::Committed };
-        let right = if batch.is_control() {
+        // What compaction left without records is handed to nobody.
+        let right = if batch.is_control() || batch.record_count() == 0 {
             true
         } else if given {
             fate == Fate::Committed

@@ -6,12 +6,24 @@ use super::cx::Cx;
 use super::ghost::{Ghost, PartitionGhost};
 use super::logs;
 use super::roster::slot_of;
+use super::s51_legal_compaction;
 use super::sight::{LogSight, MirrorSight, Sight};
 use mirrorlab_model::ids::{NodeId, Offset, PartitionIx};
 use mirrorlab_model::states::{DesiredState, MirrorState};
 
 /// `base..next` was copied from a source broker.
-pub(super) fn mirrored<S: Sight>(cx: &mut Cx<'_, S>, source: NodeId, there: PartitionIx, base: Offset, next: Offset) {
+pub(super) fn mirrored<S: Sight>(
+    cx: &mut Cx<'_, S>,
+    (source, there): (NodeId, PartitionIx),
+    from: &PartitionGhost,
+    base: Offset,
+    next: Offset,
+) {
+    let compacted = from.compacted();
+    if base < compacted {
+        s51_legal_compaction::mirrored(cx, from, base, next.min(compacted));
+    }
+    let base = base.max(compacted);
     let (Some(own), Some(origin)) = (cx.replica(cx.slot), cx.sight.replica(source, there)) else { return };
     // Gone from the source since it answered (retention, or a cut): the quiet form sees what became of it.
     if origin.log.start() > base || origin.log.end() < next {
@@ -67,7 +79,9 @@ pub(super) fn quiet<S: Sight>(cx: &mut Cx<'_, S>, ghost: &Ghost, g: &PartitionGh
     };
     for (_, m) in g.of_mask(g.isr) {
         let Some(own) = cx.replica(m.slot) else { continue };
-        let from = own.log.start().max(source.log.start());
+        let compacted = g.compacted().max(origin.compacted());
+        s51_legal_compaction::same_table(cx, origin, g, (source.log, own.log), m.slot);
+        let from = own.log.start().max(source.log.start()).max(compacted);
         let to = own.log.high_watermark().min(source.log.high_watermark());
         if from < to && !logs::equal(source.log, own.log, from, to) {
             let at = logs::first_difference(source.log, own.log, from);

@@ -27,6 +27,12 @@ fn at(ghost: &Ghost, (cluster, there): (u8, PartitionIx)) -> Option<&PartitionGh
     ghost.clusters.get(usize::from(cluster))?.partitions.get(there.0 as usize)
 }
 
+/// Up to where either of the two was compacted.
+fn compacted<S: Sight>(cx: &Cx<'_, S>, ghost: &Ghost, source: (u8, PartitionIx)) -> Offset {
+    let of = |at_place| at(ghost, at_place).map_or(Offset::ZERO, PartitionGhost::compacted);
+    of(source).max(of((cx.at.cluster, cx.partition())))
+}
+
 /// The life of the source partition as a mirror of this one, if it is one.
 pub(super) fn reverse<'g, S: Sight>(cx: &Cx<'_, S>, ghost: &'g Ghost, source: (u8, PartitionIx)) -> Option<&'g Life> {
     let life = at(ghost, source)?.life()?;
@@ -43,8 +49,18 @@ pub(super) fn begins<S: Sight>(cx: &Cx<'_, S>, ghost: &Ghost) -> Option<Aligning
     let lineage = at(ghost, (cluster, there))?.lineage;
     let here = at(ghost, (cx.at.cluster, cx.partition()))?.life()?;
     let start = own.start().max(source.log.start());
-    // Nothing can be said of what the source does not hold any more.
-    let common = if start > own.start() { Offset::ZERO } else { logs::common_end(own, source.log) };
+    // Nothing can be said of what the source does not hold any more, nor where compaction has left too little to compare.
+    let compacted = compacted(cx, ghost, (cluster, there));
+    let common = if start > own.start() {
+        Offset::ZERO
+    } else {
+        let common = logs::common_end_above(own, source.log, compacted);
+        if common > compacted {
+            common
+        } else {
+            Offset::ZERO
+        }
+    };
     Some(Aligning {
         common: common.min(own.high_watermark()),
         own: here.position_before,
@@ -70,7 +86,7 @@ pub(super) fn aligned<S: Sight>(cx: &mut Cx<'_, S>, ghost: &Ghost) {
         return;
     }
     let from = own.start().max(source.log.start());
-    let common = logs::common_end(own, source.log);
+    let common = logs::common_end_above(own, source.log, compacted(cx, ghost, (cluster, there)));
     if own.end() > common && own.end() > from {
         let got = format_args!("it ends at {}, and differs from {common} on", own.end());
         cx.broken("S35", "a log that is a prefix of the source leader's", got);

@@ -27,7 +27,7 @@ pub(super) fn passed<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, cut: Offs
         if end > cut {
             let expected = format_args!("a log that ends at or below {cut}, where its leader was cut");
             cx.broken_at("S36", slot, expected, end);
-        } else if !logs::equal(leader.log, own.log, own.log.start().max(leader.log.start()), end) {
+        } else if !logs::equal(leader.log, own.log, own.log.start().max(leader.log.start()).max(g.compacted()), end) {
             cx.broken_at("S36", slot, format_args!("its leader's batches below {end}"), "others");
         }
     }

@@ -7,6 +7,8 @@ pub enum Kind {
     Appended,
     Truncated,
     LogStartMoved,
+    CleaningBegun,
+    Cleaned,
     HighWatermarkMoved,
     LogRecovered,
     BecameLeader,
@@ -168,6 +170,8 @@ checks! {
         [HighWatermarkMoved MirrorOrdered MirrorFetcherAdded Truncated BumpRequested MirrorGrew ReadOnlyRefused], [Event], "a sync that touches what is stopped (D-2, D-3)";
     "S50" "honest lag" "A lag that is told is not below what it truly was.", "catalogue S50; decisions 19, 39; E-1, E-2",
         [MirrorFetcherAdded], [Event Quiet], "DivergenceNeedsSupport off with a source that lost records";
+    "S51" "legal compaction" "Compaction leaves the last record of each key as it was, tombstones for their retention, and brings nothing back.", "KIP-534; Kafka LogCleaner; D10, T09",
+        [CleaningBegun Cleaned BecameLeader], [Event Election Quiet], "KeepsLastOfKey, KeepsTombstonesForRetention, CleansBelowHighWatermark off; a record exchanged in a compacted part";
     "L1" "decided" "Every sent value ends acknowledged, refused or undecided.", "catalogue L1", [], [Liveness], "a producer that forgets a batch; AcksAllWaits without an end";
     "L2" "everywhere" "Every acknowledged value reaches every replica.", "catalogue L2", [], [Liveness], "a follower that stops fetching";
     "L3" "registered" "Every broker that is up gets registered and unfenced.", "catalogue L3", [], [Liveness], "heartbeats that are not answered";

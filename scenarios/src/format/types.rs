@@ -288,6 +288,9 @@ pub struct Producer {
     pub records: Option<u64>,
     /// Different keys; 0: records without key. Default 0.
     pub keys: u64,
+    /// Each record of so many deletes its key (it has no value). Default: none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tombstone_every: Option<u64>,
     /// Writes in transactions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transactions: Option<Transactions>,

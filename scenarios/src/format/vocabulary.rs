@@ -102,7 +102,7 @@ impl Vocabulary {
         let numbered = |letter: &str, ranges: &[std::ops::RangeInclusive<u32>]| -> Vec<Name> {
             ranges.iter().flat_map(|r| r.clone().map(|n| Name::from(format!("{letter}{n}")))).collect()
         };
-        let mut invariants = numbered("S", &[0..=22, 30..=50]);
+        let mut invariants = numbered("S", &[0..=22, 30..=51]);
         invariants.extend(numbered("L", &[1..=19]));
         Self {
             guards: named(true),
@@ -215,6 +215,11 @@ const BROKER_KEYS: &[KeyRow] = &[
     ("group.initial.rebalance.delay.ms", MS_INT, &[]),
     ("leader.imbalance.check.interval.seconds", COUNT, &[]),
     ("leader.imbalance.per.broker.percentage", FROM_ZERO, &[]),
+    ("log.cleaner.backoff.ms", MS_POSITIVE, &[]),
+    ("log.cleaner.max.compaction.lag.ms", MS_POSITIVE, &[]),
+    ("log.cleaner.min.cleanable.ratio", ValueKind::Fraction, &[]),
+    ("log.cleaner.min.compaction.lag.ms", MS, &[]),
+    ("log.cleaner.delete.retention.ms", MS, &[]),
     ("log.cleanup.policy", POLICY, &[]),
     ("log.flush.interval.messages", ValueKind::Int { min: 1, max: i64::MAX }, &[]),
     ("log.flush.interval.ms", MS, &[]),

@@ -106,6 +106,7 @@ impl Build<'_> {
         let request_timeout = t.duration(cx, "request_timeout").unwrap_or(Time::secs(30));
         let records = t.count(cx, "records", 1..=1_000_000_000_000).map(|n| n.value);
         let keys = t.count(cx, "keys", 0..=1_000_000_000).map_or(0, |n| n.value);
+        let tombstone_every = t.count(cx, "tombstone_every", 2..=1_000_000_000).map(|n| n.value);
         let count = t.count32(cx, "count", 1..=10_000).unwrap_or(1);
         let (start, stop) = self.life(t);
         let transactions = self.transactions(t, count);
@@ -128,6 +129,7 @@ impl Build<'_> {
             stop,
             records,
             keys,
+            tombstone_every,
             transactions,
             count,
             site,

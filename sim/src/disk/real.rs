@@ -70,6 +70,9 @@ fn file_text(name: FileName) -> String {
         FileName::QuorumState => "quorum-state".to_owned(),
         FileName::Alignments => "alignment-checkpoint".to_owned(),
         FileName::Temp(of) => format!("{of}.tmp"),
+        FileName::Cleaned(at) => format!("{at:020}.log.cleaned"),
+        FileName::Swap(at) => format!("{at:020}.log.swap"),
+        FileName::CleanerOffsets => "cleaner-offset-checkpoint".to_owned(),
     }
 }
 
@@ -84,6 +87,7 @@ fn file_name(text: &str) -> Option<FileName> {
         "partition.metadata" => FileName::PartitionMetadata,
         "quorum-state" => FileName::QuorumState,
         "alignment-checkpoint" => FileName::Alignments,
+        "cleaner-offset-checkpoint" => FileName::CleanerOffsets,
         _ => {
             let (number, kind) = text.rsplit_once('.')?;
             match kind {
@@ -91,6 +95,8 @@ fn file_name(text: &str) -> Option<FileName> {
                 "snapshot" => FileName::ProducerSnapshot(number.parse().ok()?),
                 "checkpoint" => FileName::MetadataSnapshot(number.parse().ok()?),
                 "tmp" => FileName::Temp(number.parse().ok()?),
+                "cleaned" => FileName::Cleaned(number.strip_suffix(".log")?.parse().ok()?),
+                "swap" => FileName::Swap(number.strip_suffix(".log")?.parse().ok()?),
                 _ => return None,
             }
         }

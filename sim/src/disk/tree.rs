@@ -37,6 +37,9 @@ impl Key {
             FileName::QuorumState => (10, 0),
             FileName::Alignments => (11, 0),
             FileName::Temp(of) => (12, i64::from(of)),
+            FileName::Cleaned(at) => (13, at),
+            FileName::Swap(at) => (14, at),
+            FileName::CleanerOffsets => (15, 0),
         };
         Self { tag, high: (number >> 32) as i32, low: number as u32 }
     }
@@ -56,6 +59,9 @@ impl Key {
             9 => FileName::PartitionMetadata,
             10 => FileName::QuorumState,
             11 => FileName::Alignments,
+            13 => FileName::Cleaned(number),
+            14 => FileName::Swap(number),
+            15 => FileName::CleanerOffsets,
             _ => FileName::Temp(number as u8),
         }
     }

@@ -270,3 +270,25 @@ fn rolling_by_size_and_by_time() {
     }
     assert_eq!(rig.log.segments().map(|s| s.base.0).collect::<Vec<_>>(), [0, 2]);
 }
+
+// 1. One answer brings three batches of a producer. 2. The first fills the segment; the next one is closed with a snapshot.
+// 3. Power is lost after the flush: the table is that snapshot and what is behind it.
+#[test]
+fn a_snapshot_in_the_middle_of_an_append_knows_what_was_appended_before_it() {
+    let make =
+        |n: i64| Make { base: n * 3, epoch: 1, records: 3, producer: 9, sequence: n as i32 * 3, ..Make::default() };
+    let all: Vec<Bytes> = (0..4).map(|n| make(n).build()).collect();
+    let segment_bytes = 2 * all[0].len() as u32 + 1;
+    let mut rig = Rig::with(LogPolicy { segment_bytes, ..LogPolicy::default() });
+    rig.follow(&all[..1], 1).unwrap();
+    rig.follow(&all[1..], 1).unwrap();
+    assert_eq!(rig.log.segments().map(|s| s.base.0).collect::<Vec<_>>(), [0, 6]);
+    let before = rig.log.producers().clone();
+    rig.flush(FlushUpto::End);
+    rig.load(rig.checkpointed(false));
+    assert_eq!(rig.log.producers(), &before);
+    assert_eq!(rig.last_sequence(9), Some(11));
+    // With the snapshot alone: what it says is what stood below it.
+    rig.cut(6);
+    assert_eq!(rig.last_sequence(9), Some(5));
+}

@@ -171,7 +171,7 @@ fn a_segment_that_comes_back_behind_newer_data_is_recognised() {
 fn a_checkpointed_start_above_what_survived_starts_anew() {
     let mut rig = Rig::new();
     fill(&mut rig, 0..4);
-    let from = LoadFrom { start: Offset(20), hw: Offset(30), recovery_point: Offset(25), clean: false };
+    let from = LoadFrom { start: Offset(20), hw: Offset(30), recovery_point: Offset(25), ..LoadFrom::default() };
     rig.load(from);
     assert_eq!((rig.bounds(), rig.epochs(), rig.log.recovery_point()), ((20, 20, 20), vec![], Offset(20)));
     assert!(rig.log.producers().is_empty());

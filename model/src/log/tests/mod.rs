@@ -2,6 +2,7 @@
 
 mod alignment;
 mod append;
+mod clean;
 mod cost;
 mod durability;
 mod property;
@@ -19,6 +20,7 @@ use crate::testing::MemDisk;
 use crate::trace::Origin;
 use bytes::{Bytes, BytesMut};
 
+#[derive(Clone)]
 pub(super) struct Rig {
     pub disk: MemDisk,
     pub dir: DirId,
@@ -112,10 +114,13 @@ impl Rig {
         self.log.append_as_follower(&mut self.disk, &mut self.guards, &self.policy, batches, bound, now(1000))
     }
     pub fn cut(&mut self, to: i64) -> bool {
-        self.log.truncate_to(&mut self.disk, &mut self.guards, Offset(to)).unwrap()
+        let cut = self.log.truncate_to(&mut self.disk, &mut self.guards, Offset(to)).unwrap();
+        self.settle();
+        cut
     }
     pub fn wipe(&mut self, at: i64) {
         self.log.truncate_fully_and_start_at(&mut self.disk, &mut self.guards, Offset(at)).unwrap();
+        self.settle();
     }
     pub fn hw(&mut self, to: i64) -> Option<(i64, i64)> {
         self.log.set_high_watermark(&mut self.guards, Offset(to)).map(|(from, to)| (from.0, to.0))
@@ -149,12 +154,20 @@ impl Rig {
             recovery_point: self.log.recovery_point(),
             start: self.log.start(),
             hw: self.log.high_watermark(),
+            cleaned: self.log.clean_point(),
         }
     }
     pub fn load(&mut self, from: LoadFrom) -> Recovered {
         let (log, recovered) = Log::load(&mut self.disk, self.dir, from, &mut self.guards, &self.policy).unwrap();
         self.log = log;
+        self.settle();
         recovered
+    }
+    /// The checkpoint of recovery points is written and flushed, as the broker does after each cut.
+    pub fn settle(&mut self) {
+        if let Some(generation) = self.log.lowered() {
+            self.log.on_point_durable(generation);
+        }
     }
     pub fn stop_clean(&mut self) {
         let mut wants = Vec::new();

@@ -126,3 +126,27 @@ fn a_cut_rebuilds_producers_from_the_newest_snapshot_below_it() {
     let lost = mutant.lead(&Make { producer: 9, sequence: 0, ..Make::default() }.build(), 0).unwrap();
     assert!(lost.duplicate, "acknowledged, and nowhere");
 }
+
+// 1. A log is cut below its recovery point. 2. Until a checkpoint that says so is durable, it takes nothing. 3. A checkpoint of
+// before a second cut says nothing.
+#[test]
+fn a_log_that_was_cut_below_its_recovery_point_waits_for_the_checkpoint() {
+    let mut rig = Rig::new();
+    let cut = |rig: &mut Rig, to| rig.log.truncate_to(&mut rig.disk, &mut rig.guards, Offset(to)).unwrap();
+    rig.follow(&[at(0, 1, 10), at(10, 1, 10)], 1).unwrap();
+    rig.flush(FlushUpto::End);
+    assert_eq!((rig.log.recovery_point(), rig.log.lowered()), (Offset(20), None));
+    cut(&mut rig, 15);
+    let first = rig.log.lowered().expect("the recovery point fell");
+    assert_eq!(rig.follow(&[at(10, 2, 5)], 2).unwrap().batches, 0);
+    assert_eq!(rig.lead(&at(0, -1, 1), 3), Err(AppendError::NotYet));
+    cut(&mut rig, 3);
+    rig.log.on_point_durable(first);
+    assert_eq!(rig.follow(&[at(0, 2, 5)], 2).unwrap().batches, 0);
+    let second = rig.log.lowered().expect("nothing durable says so");
+    rig.log.on_point_durable(second);
+    assert_eq!(rig.follow(&[at(0, 2, 5)], 2).unwrap().batches, 1);
+    // What was never promised needs no word.
+    cut(&mut rig, 2);
+    assert_eq!(rig.log.lowered(), None);
+}

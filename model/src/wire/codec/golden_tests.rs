@@ -263,6 +263,7 @@ fn states_are_read() {
         attempt: 2,
         message: Some("why".into()),
         position: AT,
+        session: None,
     };
     let answer = ReadMirrorStatesResponse {
         error: ErrorCode::None,

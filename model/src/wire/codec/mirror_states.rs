@@ -54,8 +54,16 @@ impl Wire for ReadMirrorStatesResponse {
             &mut self.parts,
             |part| &mut part.0,
             |c, index, (_, error, record)| {
-                let StateRecord { state: now, leader_epoch, state_epoch, previous, attempt, message, position: at } =
-                    record;
+                let StateRecord {
+                    state: now,
+                    leader_epoch,
+                    state_epoch,
+                    previous,
+                    attempt,
+                    message,
+                    position: at,
+                    session: _,
+                } = record;
                 c.u32("PartitionIndex", index)?;
                 state(c, "State", now)?;
                 c.i32("LeaderEpoch", &mut leader_epoch.0)?;

@@ -34,7 +34,7 @@ pub(super) fn record(cluster: u8, state: M, leader_epoch: i32, state_epoch: i32)
 
 pub(super) fn position(cluster: u8, at: Option<(i32, i64)>) -> MirrorRecord {
     let position = at.map(|(epoch, offset)| LastPosition { epoch: LeaderEpoch(epoch), offset: Offset(offset) });
-    MirrorRecord::Position(key(cluster), position)
+    MirrorRecord::Position(key(cluster), position, None)
 }
 
 /// A mirror partition in west over east's `0..8` of epoch 1, of which nothing was ever committed.

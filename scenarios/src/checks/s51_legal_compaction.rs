@@ -1,0 +1,216 @@
+//! S51 Legal compaction. Below the end up to which a partition was compacted anywhere, each in-sync replica holds nothing but
+//! committed records, unchanged in offset, epoch and content, and the last one of each key among them: a tombstone may be
+//! missing once its retention is over, and then nothing older of its key is there. Up to where a replica was compacted itself
+//! it has one record per key.
+
+use super::compaction::{fact, Compaction};
+use super::cx::Cx;
+use super::excuses::Excuse;
+use super::ghost::PartitionGhost;
+use super::logs;
+use super::report::place_name;
+use super::sight::{LogSight, Sight};
+use mirrorlab_model::ids::Offset;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a look at a log found.
+struct Found {
+    /// Records that are there, newest last, by key.
+    keys: BTreeMap<u64, Vec<Offset>>,
+    wrong: Option<(String, String)>,
+}
+
+/// A broker compacts its log up to `to`, or has `done` so.
+pub(super) fn cleaned<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: Offset, at_ms: i64, done: bool) {
+    let retention = cx.sight.image(cx.at.cluster).and_then(|image| {
+        let topic = image.partition(cx.partition())?.topic;
+        Some(image.topic_config(topic).delete_retention_ms)
+    });
+    if to > g.true_hw {
+        cx.broken("S51", format_args!("nothing compacted above what is committed ({})", g.true_hw), to);
+    }
+    super::compaction::follow(cx, g);
+    let known = g.more().compaction.get_or_insert_default();
+    known.retention_ms = known.retention_ms.into_iter().chain(retention).min();
+    known.cleaned(cx.slot, to, at_ms);
+    let Some(replica) = cx.replica(cx.slot).filter(|_| done) else { return };
+    let found = look(known, replica.log, to);
+    let twice = found.keys.values().find(|all| all.len() > 1);
+    if let Some(twice) = twice {
+        cx.broken("S51", format_args!("one record per key below {to}"), format_args!("a key has {twice:?}"));
+    }
+    holds(cx, g, cx.slot);
+}
+
+/// A log was read anew: what was compacted had been durable, and is there in its old form or in the new one.
+pub(super) fn recovered<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, end: Offset, wiped: bool) {
+    let slot = cx.slot;
+    let Some(known) = g.more.as_mut().and_then(|more| more.compaction.as_mut()) else { return };
+    let own = known.own(slot);
+    known.shortened(slot, if wiped { Offset::ZERO } else { end });
+    if end < own && !wiped {
+        cx.broken(
+            "S51",
+            format_args!("what was compacted up to {own}, in one form or the other"),
+            format_args!("a log that ends at {end}"),
+        );
+    }
+}
+
+/// A log was cut to `to`, or is no more.
+pub(super) fn shortened(g: &mut PartitionGhost, slot: u16, to: Offset) {
+    if let Some(known) = g.more.as_mut().and_then(|more| more.compaction.as_mut()) {
+        known.shortened(slot, to);
+    }
+}
+
+/// A follower that ended at `end` copied up to `next`: tombstones that it was not given were compacted away before it came.
+pub(super) fn copied<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, end: Offset, next: Offset) {
+    let slot = cx.slot;
+    let Some(log) = cx.replica(slot).map(|replica| replica.log) else { return };
+    let Some(known) = g.more.as_mut().and_then(|more| more.compaction.as_mut()) else { return };
+    let mut given = BTreeSet::new();
+    logs::for_each(log, end, next, |batch| {
+        given.extend(batch.records().flatten().map(|record| record.offset));
+        true
+    });
+    let missed = known.between(end, next).filter(|(at, fact)| fact.tombstone && !fact.aborted && !given.contains(at));
+    let missed: Vec<u64> = missed.map(|(_, fact)| fact.key).collect();
+    known.missed.extend(missed.into_iter().map(|key| (slot, key)));
+}
+
+/// The committed records that a log has below `to`.
+fn look<L: LogSight>(known: &Compaction, log: L, to: Offset) -> Found {
+    let mut found = Found { keys: BTreeMap::new(), wrong: None };
+    logs::for_each(log, log.start(), to, |batch| {
+        if batch.is_control() {
+            return true;
+        }
+        for record in batch.records().flatten().filter(|r| r.offset >= log.start() && known.knows(r.offset)) {
+            let own = fact(batch, &record);
+            match known.fact(record.offset) {
+                Some(there) if there.hash == own.hash => {
+                    if !there.aborted {
+                        found.keys.entry(own.key).or_default().push(record.offset);
+                    }
+                }
+                other => {
+                    let expected =
+                        if other.is_some() { "the record that was committed there" } else { "no record there" };
+                    found.wrong.get_or_insert((expected.to_owned(), format!("another one at {}", record.offset)));
+                }
+            }
+        }
+        true
+    });
+    found
+}
+
+/// A replica holds what compaction has to leave.
+pub(super) fn holds<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, slot: u16) {
+    let upto = g.compacted();
+    if upto == Offset::ZERO {
+        return;
+    }
+    let Some(known) = g.more.as_ref().and_then(|more| more.compaction.as_ref()) else { return };
+    let Some(replica) = cx.replica(slot).filter(|r| !r.offline) else { return };
+    let (start, end) = (replica.log.start(), replica.log.end());
+    let found = look(known, replica.log, upto.min(end));
+    if let Some((expected, got)) = found.wrong {
+        return cx.broken_at("S51", slot, expected, got);
+    }
+    for (key, last) in known.last_below(upto) {
+        if last.at < start || last.at >= end {
+            continue;
+        }
+        let own = found.keys.get(&key).and_then(|all| all.last()).copied();
+        if own == Some(last.at) {
+            continue;
+        }
+        if last.tombstone && known.may_be_gone(last.at) {
+            if let Some(own) = own {
+                let missed = known.missed.contains(&(slot, key));
+                back(cx, slot, own, last.at, missed);
+            }
+            continue;
+        }
+        let what = if last.tombstone { "tombstone" } else { "value" };
+        let expected = format_args!("the last {what} of a key at {}, below the compacted end {upto}", last.at);
+        return match own {
+            Some(own) => cx.broken_at("S51", slot, expected, format_args!("its last record is at {own}")),
+            None => cx.broken_at("S51", slot, expected, "no record of the key"),
+        };
+    }
+}
+
+/// A key that was deleted has a record again.
+fn back<S: Sight>(cx: &mut Cx<'_, S>, slot: u16, own: Offset, tombstone: Offset, missed: bool) {
+    if missed {
+        let place = place_name(cx.sight, cx.roster, cx.at.with_node(cx.node_of(slot)));
+        let text = format!("the record at {own} of a key that was deleted at {tombstone} in {place}");
+        return cx.report.excuse("S51", Excuse::AwayTooLong, text);
+    }
+    let expected = format_args!("nothing of a key that was deleted at {tombstone}");
+    cx.broken_at("S51", slot, expected, format_args!("a record at {own}"));
+}
+
+/// What a mirror copied from a compacted part of its source was committed there.
+pub(super) fn mirrored<S: Sight>(cx: &mut Cx<'_, S>, origin: &PartitionGhost, base: Offset, next: Offset) {
+    let Some(known) = origin.more.as_ref().and_then(|more| more.compaction.as_ref()) else { return };
+    let Some(own) = cx.replica(cx.slot) else { return };
+    let mut wrong = None;
+    logs::for_each(own.log, base, next, |batch| {
+        for record in batch.records().flatten().filter(|r| !batch.is_control() && known.knows(r.offset)) {
+            if known.fact(record.offset).is_none_or(|there| there.hash != fact(batch, &record).hash) {
+                wrong.get_or_insert(record.offset);
+            }
+        }
+        true
+    });
+    if let Some(at) = wrong {
+        cx.broken("S30", "records that the source's leader had", format_args!("another one at {at}"));
+    }
+}
+
+/// Source and mirror hold the same table below the end up to which either is compacted.
+pub(super) fn same_table<S: Sight>(
+    cx: &mut Cx<'_, S>,
+    origin: &PartitionGhost,
+    g: &PartitionGhost,
+    logs: (S::Log<'_>, S::Log<'_>),
+    slot: u16,
+) {
+    let upto = origin.compacted().max(g.compacted());
+    let (source, own) = logs;
+    let known = |g: &PartitionGhost| g.more.as_ref().and_then(|more| more.compaction.clone());
+    let (Some(there), Some(here)) = (known(origin), known(g)) else { return };
+    if upto == Offset::ZERO || own.end() < upto || source.end() < upto || own.start() != source.start() {
+        return;
+    }
+    let (theirs, ours) = (table(&there, source, upto), table(&here, own, upto));
+    let deleted = there.last_below(upto);
+    if let Some((_, at)) = theirs.iter().find(|(key, at)| deleted.contains_key(key) && ours.get(key) != Some(at)) {
+        return cx.broken_at(
+            "S30",
+            slot,
+            format_args!("the source's record at {at}, the last one of its key"),
+            "another, or none",
+        );
+    }
+    for (key, at) in ours.iter().filter(|(key, _)| !theirs.contains_key(key) && deleted.contains_key(key)) {
+        let tombstone = deleted.get(key).filter(|last| last.tombstone && there.may_be_gone(last.at));
+        let Some(last) = tombstone else {
+            return cx.broken_at("S30", slot, "no record of a key that the source does not have", at);
+        };
+        let place = place_name(cx.sight, cx.roster, cx.at.with_node(cx.node_of(slot)));
+        let text = format!("the record at {at} of a key that its source deleted at {} in {place}", last.at);
+        cx.report.excuse("S30", Excuse::AwayTooLong, text);
+    }
+}
+
+/// Keys with a value below `to`, and where it is.
+fn table<L: LogSight>(known: &Compaction, log: L, to: Offset) -> BTreeMap<u64, Offset> {
+    let found = look(known, log, to);
+    let last = found.keys.into_iter().filter_map(|(key, all)| Some((key, *all.last()?)));
+    last.filter(|(_, at)| known.fact(*at).is_some_and(|fact| !fact.tombstone)).collect()
+}
