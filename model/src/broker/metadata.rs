@@ -18,6 +18,7 @@ use crate::replica::quorum_link::QuorumLink;
 use crate::replica::{BrokerView, PartitionSpec, TopicPolicy};
 use crate::states::DesiredState;
 use crate::trace::Trace;
+use crate::wire::codec::voter_directory;
 use crate::wire::messages::{
     Body, FetchSnapshotRequest, FetchSnapshotResponse, Message, RaftFetchRequest, RaftFetchResponse,
 };
@@ -132,6 +133,7 @@ impl Observer {
         }
         RaftFetchRequest {
             replica: self.me.0,
+            directory: voter_directory(self.me.0),
             current_epoch: self.epoch,
             fetch_offset: self.position.0,
             last_fetched_epoch: self.position.1,

@@ -181,7 +181,7 @@ fn a_voter_that_is_not_the_first_points_to_it() {
     let mut rig = Rig::new(others);
     assert_eq!(rig.controller.role(), Role::Follower(NodeId(99)));
     let request = RaftFetchRequest {
-        replica: 1,
+        replica: 1, directory: 0,
         current_epoch: LeaderEpoch::NONE,
         fetch_offset: MetadataOffset(0),
         last_fetched_epoch: LeaderEpoch::NONE,

@@ -30,6 +30,7 @@ mod mirror_states;
 mod offsets;
 mod produce_fetch;
 mod raft;
+mod votes;
 mod records;
 pub mod tags;
 mod topics;
