@@ -223,6 +223,9 @@ impl<'a> Eye<'a> {
         let named = |name: &str| self.world.node_named(name).into_iter().collect();
         match node {
             NodeRef::Broker(..) | NodeRef::Controller(..) => named(&node.to_string()),
+            NodeRef::Active(cluster) => {
+                self.setup.cluster(cluster).and_then(|c| self.setup.active(self.world, c)).into_iter().collect()
+            }
             NodeRef::Brokers(cluster) => {
                 self.setup.cluster(cluster).map_or(Vec::new(), |c| self.setup.clusters[usize::from(c)].brokers.clone())
             }

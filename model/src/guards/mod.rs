@@ -67,11 +67,12 @@ pub mod controller;
 pub mod log;
 pub mod mirror;
 pub mod prototype;
+pub mod quorum;
 pub mod replication;
 pub mod transactions;
 
-/// Words of the bit set: seven rooms of 64.
-const WORDS: usize = 7;
+/// Words of the bit set: eight rooms of 64.
+const WORDS: usize = 8;
 
 /// Which guards and quirks are on at one node, and which conditions were ever refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,6 +147,7 @@ const ROOMS: [(&str, &[Row]); WORDS] = [
     ("mirror", mirror::ROWS),
     ("transactions", transactions::ROWS),
     ("prototype", prototype::ROWS),
+    ("quorum", quorum::ROWS),
 ];
 
 /// All rows, in order of bit.
