@@ -47,6 +47,8 @@ pub enum Excuse {
     TooFewReplicas,
     /// The node is down for good.
     NodeDown,
+    /// The network between two nodes is down for good.
+    CutOff,
     /// The source cluster cannot be reached, for good.
     SourceDown,
     /// The operator holds the mirror: paused or stopped.
@@ -61,7 +63,7 @@ pub enum Excuse {
 
 impl Excuse {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::UncleanElection,
         Self::LossyCrashes,
         Self::UncleanStops,
@@ -70,6 +72,7 @@ impl Excuse {
         Self::NoEligibleReplica,
         Self::TooFewReplicas,
         Self::NodeDown,
+        Self::CutOff,
         Self::SourceDown,
         Self::Held,
         Self::FailedForGood,
@@ -89,6 +92,7 @@ impl Excuse {
             Self::NoEligibleReplica => "no eligible replica",
             Self::TooFewReplicas => "too few replicas",
             Self::NodeDown => "node down",
+            Self::CutOff => "cut off",
             Self::SourceDown => "source down",
             Self::Held => "held by the operator",
             Self::FailedForGood => "failed for good",
@@ -106,6 +110,7 @@ impl Excuse {
             | Self::NoEligibleReplica
             | Self::TooFewReplicas
             | Self::NodeDown
+            | Self::CutOff
             | Self::SourceDown => Whose::Environment,
             // An unclean election is a setting that prefers service to data.
             Self::UncleanElection | Self::OrderedCut | Self::Held | Self::FailedForGood => Whose::Operator,

@@ -29,7 +29,9 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
             continue;
         };
         for (node, voter) in &seen {
-            if voter.follows != Some(leader) || voter.epoch != term.epoch {
+            if *node != leader && !look.sight.is_reachable(*node, leader) {
+                look.excuse("L17", Excuse::CutOff, None, Some(*node));
+            } else if voter.follows != Some(leader) || voter.epoch != term.epoch {
                 let expected = format!("follows {} in epoch {}", look.roster.name(leader), term.epoch);
                 look.stall("L17", None, Some(*node), expected, format!("{} in epoch {}", voter.state, voter.epoch));
             } else if voter.committed != term.committed {

@@ -160,6 +160,8 @@ pub trait Sight {
     fn image(&self, cluster: u8) -> Option<&MetadataImage>;
     /// The metadata that a broker applied.
     fn broker_image(&self, node: NodeId) -> Option<&MetadataImage>;
+    /// Whether nothing is in the way between two nodes, either way.
+    fn is_reachable(&self, from: NodeId, to: NodeId) -> bool;
     /// A controller that runs, as a voter.
     fn voter(&self, node: NodeId) -> Option<VoterSight>;
     /// The metadata log of a controller that runs.

@@ -4,6 +4,7 @@ mod fake;
 mod live;
 mod lives;
 mod mirrors;
+mod quorum;
 mod transactions;
 
 use super::ghost::Stop;

@@ -122,6 +122,10 @@ impl Sight for WorldSight<'_> {
     fn broker_image(&self, node: NodeId) -> Option<&MetadataImage> {
         self.world.node(node).broker().map(|b| &b.image)
     }
+    fn is_reachable(&self, from: NodeId, to: NodeId) -> bool {
+        let net = self.world.net();
+        !net.is_cut(from, to) && !net.is_cut(to, from)
+    }
     fn voter(&self, node: NodeId) -> Option<VoterSight> {
         let controller = self.world.node(node).controller()?;
         let quorum = controller.quorum();

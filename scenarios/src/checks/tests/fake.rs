@@ -118,6 +118,8 @@ pub struct Fake {
     pub producer: Option<ProducerSight>,
     pub positions: Option<Vec<PositionSight>>,
     pub stuck: Option<(NodeId, Lane)>,
+    /// Nodes that nobody reaches.
+    pub cut: BTreeSet<NodeId>,
     pub voters: BTreeMap<NodeId, VoterSight>,
     /// Metadata logs of controllers.
     pub metadata: BTreeMap<NodeId, FakeReplica>,
@@ -143,6 +145,9 @@ impl Sight for Fake {
     }
     fn broker_image(&self, node: NodeId) -> Option<&MetadataImage> {
         self.applied.get(&node).or_else(|| self.images.get(usize::from(node.0 / 10)))
+    }
+    fn is_reachable(&self, from: NodeId, to: NodeId) -> bool {
+        !self.cut.contains(&from) && !self.cut.contains(&to)
     }
     fn voter(&self, node: NodeId) -> Option<VoterSight> {
         self.voters.get(&node).copied().filter(|_| self.is_up(node))
