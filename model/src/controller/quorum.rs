@@ -202,11 +202,16 @@ impl Quorum {
     pub fn epoch(&self) -> LeaderEpoch {
         self.elected.epoch
     }
-    /// Who leads, as far as it knows. A leader that resigned is none.
+    /// Who leads, as far as it knows. One that resigned is none, nor is one that it lost.
     #[must_use]
     pub fn leader(&self) -> Option<NodeId> {
-        let leads = !matches!(self.state, State::Resigned { .. });
-        self.elected.leader.filter(|leader| *leader != self.me || leads)
+        let follows = matches!(self.state, State::Follower { .. } | State::Leader(_) | State::Observer);
+        self.elected.leader.filter(|_| follows)
+    }
+    /// Who leads, as it can bear witness: a follower that has not heard its leader sends nobody there.
+    fn witnessed(&self) -> Option<NodeId> {
+        let heard = matches!(self.state, State::Follower { heard: true } | State::Leader(_));
+        self.elected.leader.filter(|_| heard)
     }
     /// What it waits for.
     #[must_use]
@@ -409,7 +414,7 @@ impl Quorum {
     ) -> VoteResponse {
         let granted = self.judge_vote(request, own, now, guards, entropy);
         let (error, granted) = granted.map_or_else(|error| (error, false), |granted| (ErrorCode::None, granted));
-        VoteResponse { error, leader: self.leader(), epoch: self.elected.epoch, granted }
+        VoteResponse { error, leader: self.witnessed(), epoch: self.elected.epoch, granted }
     }
 
     fn judge_vote(

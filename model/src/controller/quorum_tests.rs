@@ -168,6 +168,7 @@ fn no_vote_for_a_log_that_ends_before_ours_or_in_an_earlier_epoch() {
 #[test]
 fn no_vote_where_the_leader_is_known_nor_in_an_old_epoch() {
     let mut rig = booted(elected(3, Some(C), None));
+    rig.quorum.on_fetched(rig.now.mono);
     assert!(!rig.asked(B, 3, log(3, 30), false).granted);
     let answer = rig.asked(B, 2, log(3, 30), false);
     let fenced = VoteResponse {
@@ -195,6 +196,19 @@ fn a_follower_that_hears_its_leader_refuses_pre_votes() {
     rig.expire();
     assert_eq!(rig.state(), ("prospective", elected(3, Some(C), None)));
     assert!(rig.asked(B, 3, log(2, 20), true).granted);
+}
+
+#[test]
+fn nobody_is_sent_to_a_leader_that_the_voter_does_not_hear() {
+    // 1. The leader dies. 2. One voter misses it, and asks the other one, which does so a moment later. 3. Told who led, it would
+    // follow the dead one for another two seconds, and the other one then too, in turn.
+    let mut rig = booted(elected(3, Some(C), None));
+    assert_eq!(rig.asked(B, 3, log(2, 20), true).leader, None);
+    rig.quorum.on_fetched(rig.now.mono);
+    assert_eq!(rig.asked(B, 3, log(2, 20), true).leader, Some(C));
+    rig.expire();
+    let answer = rig.asked(B, 3, log(2, 20), true);
+    assert_eq!((answer.leader, answer.granted), (None, true));
 }
 
 #[test]
