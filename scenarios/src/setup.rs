@@ -1,9 +1,9 @@
 //! Who is who in a world: clusters, mirrors and clients by name and node. Made once from the plan; checks, reports and the
 //! runner look names up here.
 
-use mirrorlab_model::controller::Controller;
 use mirrorlab_model::client::commands::Command;
 use mirrorlab_model::client::mirror_orders::{MirrorOrder, Which};
+use mirrorlab_model::controller::Controller;
 use mirrorlab_model::ids::{BrokerId, Nanos, NodeId};
 use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::metadata::patterns::Patterns;
@@ -163,7 +163,11 @@ impl Setup {
     pub fn image<'w>(&'w self, world: &'w World, cluster: u8) -> Option<&'w MetadataImage> {
         self.controllers(world, cluster).map(|(_, c)| c.committed_image()).reduce(|a, b| {
             // The first one of equals.
-            if b.end() > a.end() { b } else { a }
+            if b.end() > a.end() {
+                b
+            } else {
+                a
+            }
         })
     }
 }

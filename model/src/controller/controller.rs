@@ -89,8 +89,6 @@ pub struct Controller {
     pub(super) peers: Peers,
     /// The term in which the log is written here.
     pub(super) leading: Option<LeaderEpoch>,
-    /// Whom a resigned leader proposes.
-    pub(super) successors: Vec<NodeId>,
     /// Answers to voters that wait for `quorum-state`.
     pub(super) held: Vec<Held>,
     pub(super) quorum_timer: Option<Nanos>,
@@ -206,7 +204,6 @@ impl Controller {
             store,
             quorum,
             leading: None,
-            successors: Vec::new(),
             held: Vec::new(),
             quorum_timer: None,
             installing: false,

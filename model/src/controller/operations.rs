@@ -148,4 +148,3 @@ fn allocate_producer_ids(plan: &mut Plan<'_>, request: &AllocateProducerIdsReque
     plan.push(Record::ProducerIds { broker: request.broker, next: ProducerId(next) });
     AllocateProducerIdsResponse { error: ErrorCode::None, first, count }
 }
-

@@ -21,6 +21,17 @@ pub struct Asked {
     deadline: Nanos,
 }
 
+/// A request to be sent.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// What for.
+    pub ask: Ask,
+    /// A piece of this snapshot is asked for instead of records.
+    pub snapshot: Option<SnapshotId>,
+    /// The request.
+    pub body: Body,
+}
+
 #[derive(Clone, Debug)]
 struct Peer {
     link: QuorumLink,
@@ -93,22 +104,14 @@ impl Peers {
         peer.asked.is_none() && peer.link.open().is_some() && now.mono >= peer.link.retry_at()
     }
 
-    /// Sends a request to one that is free.
-    pub fn ask(
-        &mut self,
-        node: NodeId,
-        epoch: LeaderEpoch,
-        ask: Ask,
-        snapshot: Option<SnapshotId>,
-        body: Body,
-        now: Nanos,
-        cx: &mut Cx<'_>,
-    ) {
-        let timeout = self.timeout;
+    /// Sends a request to one that is free; `epoch` is ours.
+    pub fn ask(&mut self, node: NodeId, epoch: LeaderEpoch, question: Question, now: Nanos, cx: &mut Cx<'_>) {
+        let deadline = now + self.timeout;
         let Some(peer) = self.by_node.get_mut(&node) else { return };
         let Some(conn) = peer.link.open() else { return };
-        let correlation = peer.link.send(conn, body, cx);
-        peer.asked = Some(Asked { epoch, ask, snapshot, correlation, deadline: now + timeout });
+        let correlation = peer.link.send(conn, question.body, cx);
+        let Question { ask, snapshot, .. } = question;
+        peer.asked = Some(Asked { epoch, ask, snapshot, correlation, deadline });
     }
 
     /// When something is due: an answer that takes too long, or another attempt at one that is wanted.

@@ -71,6 +71,8 @@ pub enum State {
     Resigned {
         /// Voters that know.
         told: BTreeSet<NodeId>,
+        /// Whom it proposes, best first.
+        successors: Vec<NodeId>,
     },
     /// For fetches of a majority.
     Leader(Term),
@@ -183,7 +185,7 @@ impl Quorum {
             quorum.state = if guards.admits(guard::LeaderRestartsResigned, false) {
                 State::Leader(Term::new(&quorum.others(), now, quorum.fetch_timeout))
             } else {
-                State::Resigned { told: BTreeSet::new() }
+                State::Resigned { told: BTreeSet::new(), successors: quorum.others() }
             };
         } else if elected.leader.is_some() {
             quorum.state = State::Follower { heard: false };
@@ -221,11 +223,28 @@ impl Quorum {
     /// Its term, if it leads.
     #[must_use]
     pub fn term(&self) -> Option<&Term> {
-        if let State::Leader(term) = &self.state { Some(term) } else { None }
+        if let State::Leader(term) = &self.state {
+            Some(term)
+        } else {
+            None
+        }
     }
     /// Its term, if it leads.
     pub fn term_mut(&mut self) -> Option<&mut Term> {
-        if let State::Leader(term) = &mut self.state { Some(term) } else { None }
+        if let State::Leader(term) = &mut self.state {
+            Some(term)
+        } else {
+            None
+        }
+    }
+    /// Whom one that resigned proposes, best first.
+    #[must_use]
+    pub fn successors(&self) -> &[NodeId] {
+        if let State::Resigned { successors, .. } = &self.state {
+            successors
+        } else {
+            &[]
+        }
     }
     /// Its directory.
     #[must_use]
@@ -375,8 +394,9 @@ impl Quorum {
 
     /// It leads no longer.
     pub fn resign(&mut self, now: Nanos, entropy: Entropy) {
-        if matches!(self.state, State::Leader(_)) {
-            self.enter(State::Resigned { told: BTreeSet::new() });
+        if let State::Leader(term) = &self.state {
+            let successors = term.successors();
+            self.enter(State::Resigned { told: BTreeSet::new(), successors });
             self.deadline = self.election_deadline(now, entropy);
         }
     }
@@ -563,7 +583,7 @@ impl Quorum {
         guards: &mut Guards,
         entropy: Entropy,
     ) {
-        if let State::Resigned { told } = &mut self.state {
+        if let State::Resigned { told, .. } = &mut self.state {
             if asked_in == self.elected.epoch {
                 told.insert(from);
             }
@@ -579,7 +599,7 @@ impl Quorum {
             State::Prospective(ballot) => ballot.misses(node).then_some(Ask::Vote { pre_vote: true }),
             State::Candidate(ballot) => ballot.misses(node).then_some(Ask::Vote { pre_vote: false }),
             State::Follower { .. } => (self.elected.leader == Some(node)).then_some(Ask::Fetch),
-            State::Resigned { told } => (!told.contains(&node)).then_some(Ask::End),
+            State::Resigned { told, .. } => (!told.contains(&node)).then_some(Ask::End),
             State::Leader(term) => term.is_to_be_told(node, now).then_some(Ask::Begin),
             State::Observer => {
                 let others = self.others();
@@ -592,7 +612,11 @@ impl Quorum {
 
 impl Ballot {
     fn note(&mut self, from: NodeId, granted: bool) {
-        if granted { self.granted.insert(from) } else { self.refused.insert(from) };
+        if granted {
+            self.granted.insert(from)
+        } else {
+            self.refused.insert(from)
+        };
     }
     fn misses(&self, node: NodeId) -> bool {
         !self.granted.contains(&node) && !self.refused.contains(&node)

@@ -171,12 +171,8 @@ fn no_vote_where_the_leader_is_known_nor_in_an_old_epoch() {
     rig.quorum.on_fetched(rig.now.mono);
     assert!(!rig.asked(B, 3, log(3, 30), false).granted);
     let answer = rig.asked(B, 2, log(3, 30), false);
-    let fenced = VoteResponse {
-        error: ErrorCode::FencedLeaderEpoch,
-        leader: Some(C),
-        epoch: LeaderEpoch(3),
-        granted: false,
-    };
+    let fenced =
+        VoteResponse { error: ErrorCode::FencedLeaderEpoch, leader: Some(C), epoch: LeaderEpoch(3), granted: false };
     assert_eq!(answer, fenced);
     // A later epoch ends the term of whoever leads.
     let mut leads = Rig::leading(elected(2, None, None));
@@ -217,8 +213,7 @@ fn a_prospective_voter_follows_the_leader_that_a_refusal_names() {
         let mut rig = booted(elected(3, Some(C), None));
         rig.guards.set(guard::ProspectiveLearnsLeader, on);
         rig.expire();
-        let refusal =
-            VoteResponse { error: ErrorCode::None, leader: Some(C), epoch: LeaderEpoch(3), granted: false };
+        let refusal = VoteResponse { error: ErrorCode::None, leader: Some(C), epoch: LeaderEpoch(3), granted: false };
         rig.quorum.on_vote(B, (LeaderEpoch(3), true), &refusal, rig.now.mono, &mut rig.guards, Entropy(7));
         rig.told(C, 3);
         assert_eq!(rig.state().0, if on { "follower" } else { "prospective" });
@@ -252,6 +247,7 @@ fn a_leader_without_a_majority_that_fetches_resigns_and_comes_back_in_another_ep
     assert_eq!(rig.state(), ("resigned", elected(3, Some(A), Some(A))));
     assert_eq!(rig.quorum.leader(), None);
     assert_eq!(rig.quorum.wants(B, rig.now.mono), Some(Ask::End));
+    assert_eq!(rig.quorum.successors(), [C, B], "C fetched");
     rig.quorum.on_told(B, LeaderEpoch(3), (None, LeaderEpoch(3)), rig.now.mono, &mut rig.guards, Entropy(7));
     assert_eq!(rig.quorum.wants(B, rig.now.mono), None);
     assert!(!rig.asked(B, 3, log(2, 20), false).granted, "it voted for itself");

@@ -5,8 +5,8 @@
 //! asks for is what its leader counts (KIP-595).
 
 use crate::controller::controller::Controller;
-use crate::controller::peers::Asked;
-use crate::controller::quorum::{directory_of, Ask, State};
+use crate::controller::peers::{Asked, Question};
+use crate::controller::quorum::{directory_of, Ask, LogEnd, State};
 use crate::controller::state::{ClusterState, Entry, Note};
 use crate::coordinator::engine::Engine;
 use crate::guards::quorum as guard;
@@ -103,14 +103,7 @@ impl Controller {
 
 impl Controller {
     /// A message of another voter that is no fetch. False if it is none.
-    pub(super) fn on_voter(
-        &mut self,
-        conn: ConnId,
-        correlation: u32,
-        body: &Body,
-        now: Now,
-        cx: &mut Cx<'_>,
-    ) -> bool {
+    pub(super) fn on_voter(&mut self, conn: ConnId, correlation: u32, body: &Body, now: Now, cx: &mut Cx<'_>) -> bool {
         let Some(store) = &self.store else { return true };
         let (own, at) = (store.end(), now.mono);
         let (quorum, guards, entropy) = (&mut self.quorum, &mut *cx.guards, cx.entropy);
@@ -159,24 +152,20 @@ impl Controller {
                 continue;
             }
             let epoch = self.quorum.epoch();
-            let Some((body, snapshot)) = self.question(node, &ask, cx) else { continue };
-            if ask == Ask::Begin {
+            let Some(question) = self.question(node, ask, cx) else { continue };
+            if question.ask == Ask::Begin {
                 self.quorum.term_mut().iter_mut().for_each(|term| term.told(node, now.mono));
             }
-            self.peers.ask(node, epoch, ask, snapshot, body, now.mono, cx);
+            self.peers.ask(node, epoch, question, now.mono, cx);
         }
     }
 
-    fn question(
-        &mut self,
-        node: NodeId,
-        ask: &Ask,
-        cx: &mut Cx<'_>,
-    ) -> Option<(Body, Option<crate::controller::store::SnapshotId>)> {
+    fn question(&mut self, node: NodeId, ask: Ask, cx: &mut Cx<'_>) -> Option<Question> {
         let store = self.store.as_ref()?;
         let (me, epoch) = (self.config.node, self.quorum.epoch());
         let own = store.end();
-        let body = match ask {
+        let mut snapshot = None;
+        let body = match &ask {
             Ask::Vote { pre_vote } => VoteRequest {
                 voter: node,
                 voter_directory: directory_of(node),
@@ -193,33 +182,34 @@ impl Controller {
                 BeginQuorumEpochRequest { voter: node, voter_directory, leader: me, epoch }.into()
             }
             Ask::End => {
-                let successors = self.successors.iter().map(|node| (*node, directory_of(*node))).collect();
+                let successors = self.quorum.successors().iter().map(|node| (*node, directory_of(*node))).collect();
                 EndQuorumEpochRequest { leader: me, epoch, successors }.into()
             }
             Ask::Fetch if self.installing => return None,
-            Ask::Fetch => {
-                if let Some((snapshot, position)) = store.wanted(cx.disk) {
+            Ask::Fetch => match store.wanted(cx.disk) {
+                Some((id, position)) => {
+                    snapshot = Some(id);
                     let replica = controller_id(me);
-                    let request = FetchSnapshotRequest { replica, snapshot, position, max_bytes: MAX_BYTES };
-                    return Some((request.into(), Some(snapshot)));
+                    FetchSnapshotRequest { replica, snapshot: id, position, max_bytes: MAX_BYTES }.into()
                 }
-                if !cx.guards.admits(guard::FetchedIsDurable, !store.log().has_unflushed()) {
-                    return None;
-                }
-                RaftFetchRequest {
-                    replica: controller_id(me),
-                    directory: self.quorum.directory(),
-                    current_epoch: epoch,
-                    fetch_offset: own.end,
-                    last_fetched_epoch: own.epoch,
-                    high_watermark: MetadataOffset(self.engine.committed_end()),
-                    max_wait_ms: WAIT_MS,
-                    max_bytes: MAX_BYTES,
-                }
-                .into()
-            }
+                None if !cx.guards.admits(guard::FetchedIsDurable, !store.log().has_unflushed()) => return None,
+                None => self.fetch_request(own).into(),
+            },
         };
-        Some((body, None))
+        Some(Question { ask, snapshot, body })
+    }
+
+    fn fetch_request(&self, own: LogEnd) -> RaftFetchRequest {
+        RaftFetchRequest {
+            replica: controller_id(self.config.node),
+            directory: self.quorum.directory(),
+            current_epoch: self.quorum.epoch(),
+            fetch_offset: own.end,
+            last_fetched_epoch: own.epoch,
+            high_watermark: MetadataOffset(self.engine.committed_end()),
+            max_wait_ms: WAIT_MS,
+            max_bytes: MAX_BYTES,
+        }
     }
 
     /// Another voter answered.

@@ -66,7 +66,7 @@ impl Term {
         progress.tell_at = now + half(self.fetch_timeout);
         self.heard.insert(node);
         // With this one, half of the others make a majority.
-        if self.heard.len() >= (self.others.len() + 1) / 2 {
+        if self.heard.len() >= self.others.len().div_ceil(2) {
             self.heard.clear();
             self.check_at = now + patience(self.fetch_timeout);
         }

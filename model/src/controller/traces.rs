@@ -56,7 +56,11 @@ pub fn note_of(image: &MetadataImage, record: &Record) -> Note {
         Record::RegisterBroker { .. } => Note::Fenced(true),
         Record::BrokerChange { broker, fenced, .. } => {
             let changes = image.broker(*broker).is_some_and(|known| known.fenced != *fenced);
-            if changes { Note::Fenced(*fenced) } else { Note::Plain }
+            if changes {
+                Note::Fenced(*fenced)
+            } else {
+                Note::Plain
+            }
         }
         Record::PartitionChange { partition, leader: Some(leader), recovering, .. } if *leader != BrokerId::NONE => {
             let Some(old) = image.partition(*partition).map(|p| &p.state) else { return Note::Plain };

@@ -10,12 +10,13 @@ use super::sight::{LogSight, Sight};
 use super::transactions;
 use super::{
     l01_decided, l02_everywhere, l03_registered, l04_leaders, l05_in_sync, l06_watermark, l07_stable, l08_mirrored,
-    l09_no_transient_state, l10_desired, l11_retried, l13_consumers, l14_metadata, l16_bad_neighbours, l17_quorum, l19_time, lives,
-    mirror_events, s01_valid_log, s02_log_matching, s03_leader_completeness, s04_candidate_completeness,
-    s05_quorum_superset, s06_no_global_loss, s07_watermarks, s08_repeatable_read, s09_epochs, s10_one_writer,
-    s11_no_zombie_ack, s12_membership, s13_metadata, s14_unclean_exclusion, s15_recovery, s16_idempotence,
-    s17_producer_table, s18_atomicity, s19_stable, s21_log_start, s22_visible_ends, s30_mirror_equality,
-    s38_durable_states, s46_topics, s47_no_loop, s48_source_identity, s49_desired_rules, s50_honest_lag, walk,
+    l09_no_transient_state, l10_desired, l11_retried, l13_consumers, l14_metadata, l16_bad_neighbours, l17_quorum,
+    l19_time, lives, mirror_events, s01_valid_log, s02_log_matching, s03_leader_completeness,
+    s04_candidate_completeness, s05_quorum_superset, s06_no_global_loss, s07_watermarks, s08_repeatable_read,
+    s09_epochs, s10_one_writer, s11_no_zombie_ack, s12_membership, s13_metadata, s14_unclean_exclusion, s15_recovery,
+    s16_idempotence, s17_producer_table, s18_atomicity, s19_stable, s21_log_start, s22_visible_ends,
+    s30_mirror_equality, s38_durable_states, s46_topics, s47_no_loop, s48_source_identity, s49_desired_rules,
+    s50_honest_lag, walk,
 };
 use mirrorlab_model::ids::{LeaderEpoch, Nanos, NodeId, Offset, PartitionIx, TopicIx};
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent};

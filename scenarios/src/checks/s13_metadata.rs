@@ -125,6 +125,10 @@ pub(super) fn voted<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, epoch: L
 /// A voter cuts its log.
 pub(super) fn cut<S: Sight>(cx: &mut Cx<'_, S>, to: i64, committed: i64) {
     if to < committed {
-        cx.broken("S13", format_args!("no cut below {committed}, where it is committed"), format_args!("a cut to {to}"));
+        cx.broken(
+            "S13",
+            format_args!("no cut below {committed}, where it is committed"),
+            format_args!("a cut to {to}"),
+        );
     }
 }

@@ -69,7 +69,11 @@ impl Budget {
                 return false;
             }
             let alike = |(node, _): &&(Node, Time)| (&node.0, node.2) == (&broker.0, broker.2);
-            let limit = if broker.2 { stage.clusters.get(&broker.0).map_or(0, |c| (c.controllers - 1) / 2) } else { chaos.max_down };
+            let limit = if broker.2 {
+                stage.clusters.get(&broker.0).map_or(0, |c| (c.controllers - 1) / 2)
+            } else {
+                chaos.max_down
+            };
             if strike.kind.takes_down() && self.down.iter().filter(alike).count() >= limit as usize {
                 return false;
             }

@@ -7,6 +7,7 @@ mod histories;
 mod isr;
 mod mirrors;
 mod observers;
+mod quorum;
 mod topics;
 
 use crate::controller::{Controller, ControllerConfig};

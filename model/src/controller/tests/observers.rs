@@ -16,7 +16,8 @@ impl Follower {
     fn request(&self, wait: u32) -> RaftFetchRequest {
         let last = self.held.last().map(|b| BatchView::parse(b).unwrap());
         RaftFetchRequest {
-            replica: 1, directory: 0,
+            replica: 1,
+            directory: 0,
             current_epoch: LeaderEpoch(self.epoch),
             fetch_offset: MetadataOffset(last.map_or(self.image.end().0, |b| b.next_offset().0)),
             last_fetched_epoch: last.map_or(self.image.epoch(), |b| b.leader_epoch()),
@@ -138,7 +139,8 @@ fn a_fetcher_on_another_history_is_told() {
     rig.bring_up(&[1]);
     let end = rig.end();
     let request = |current: i32, offset: i64, last: i32| RaftFetchRequest {
-        replica: 1, directory: 0,
+        replica: 1,
+        directory: 0,
         current_epoch: LeaderEpoch(current),
         fetch_offset: MetadataOffset(offset),
         last_fetched_epoch: LeaderEpoch(last),

@@ -30,11 +30,11 @@ mod mirror_states;
 mod offsets;
 mod produce_fetch;
 mod raft;
-mod votes;
 mod records;
 pub mod tags;
 mod topics;
 mod transactions;
+mod votes;
 
 pub use coder::{Coder, DecodeError, Done, Wire, Wrong};
 pub use directory::{host, stand_in, Directory, Nowhere, Place, PORT};
