@@ -1,4 +1,8 @@
 //! Guards of the metadata quorum: who leads, what is committed, what a voter may forget.
+//!
+//! Four of them have no run that breaks without them; tests of the voter and of three controllers hold them. The two of the
+//! pre-vote keep a quorum undisturbed, not right. `CommitOwnEpochOnly` needs a follower that takes a leader's tail without its
+//! first own record, and both go out in one answer here. `SnapshotBeforeLog` needs a majority of disks to be lost as well.
 registry! { base 448;
     guard VoteOncePerEpoch: "A voter gives one vote per epoch, and none where it knows the leader.", "KIP-595", ["S13"];
     guard VoteIsDurable: "A vote, and the epoch that it is for, are on the voter's disk before the answer leaves.", "KIP-595", ["S13"];
