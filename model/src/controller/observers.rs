@@ -113,7 +113,7 @@ pub fn fetch(
     }
     let log = store.log();
     let from = Offset(request.fetch_offset.0);
-    if from < log.start() || from.0 < 0 {
+    if from < log.start() || from.0 < 0 || !is_comparable(store, from, request.last_fetched_epoch, guards) {
         answer.snapshot = store.snapshots().last().copied();
         return (answer, true);
     }
@@ -140,6 +140,19 @@ fn check_epoch(view: View, request: &RaftFetchRequest) -> Result<(), ErrorCode> 
         return Err(ErrorCode::UnknownLeaderEpoch);
     }
     Ok(())
+}
+
+/// Whether our log reaches back to where a log that ends at `from` with a record of `last` may part from it.
+///
+/// 1. A leader of epoch 2 is cut off with records of its own from 21 on. 2. Its successor's epoch 3 begins at 21, and its log,
+/// behind a snapshot, at 25. 3. The first one asks for 27. In the log that is left epoch 2 "ends" at 25: told that, it would keep
+/// four records that nobody else has.
+fn is_comparable(store: &Store, from: Offset, last: LeaderEpoch, guards: &mut Guards) -> bool {
+    let start = store.log().start();
+    let snapshot = store.snapshots().iter().rfind(|(end, _)| end.0 <= start.0);
+    let Some((_, epoch)) = snapshot.filter(|_| start > Offset::ZERO) else { return true };
+    let comparable = if from == start { last == *epoch } else { last >= *epoch };
+    guards.admits(guard::SnapshotForOlderEpochs, comparable)
 }
 
 /// Where the fetcher's log, that ends at `from` with a record of `last`, leaves ours.

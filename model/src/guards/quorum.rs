@@ -18,6 +18,7 @@ registry! { base 448;
     guard HighWatermarkByMajority: "The high watermark is what a majority of the voters has, the leader's own durable end included.", "KIP-595", ["S13"];
     guard FetchedIsDurable: "A voter asks for the next record only when all before it is on its disk.", "KIP-595", ["S13"];
     guard DivergenceNamed: "A leader tells a fetcher where their logs part, rather than serve on from there.", "KIP-595", ["S13"];
+    guard SnapshotForOlderEpochs: "A fetcher whose last record is of an epoch before a leader's log begins takes a snapshot: where the logs part cannot be told.", "KIP-630", ["S13"];
     guard LostTermRolledBack: "A controller that leads no more forgets what was not committed.", "KIP-595, KIP-631", ["S13"];
     guard SnapshotBeforeLog: "A voter's log gives way to a fetched snapshot only when that is durable under its name.", "KIP-630", ["S13"];
     guard ObserverAppliesCommitted: "A broker applies what is committed, and nothing above.", "KIP-595, KIP-631", ["S13", "S3"];

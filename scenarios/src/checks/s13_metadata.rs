@@ -19,6 +19,9 @@ fn controllers<'a, S: Sight>(cx: &Cx<'a, S>) -> &'a [NodeId] {
 
 /// The controller committed up to `end`.
 pub(super) fn committed<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, end: i64, hash: u64) {
+    if controllers(cx).len() > 1 && c.committed.last().is_some_and(|(last, _)| end < *last) {
+        return late(cx, c, end, hash);
+    }
     if let Some((last, _)) = c.committed.last().filter(|last| end < last.0) {
         cx.broken("S13", format_args!("the metadata that was committed, up to {last}"), format_args!("up to {end}"));
     }
@@ -40,6 +43,24 @@ pub(super) fn committed<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, end:
     c.committed.push((end, hash));
     if controllers(cx).len() > 1 {
         majority(cx, end);
+    }
+}
+
+/// A leader commits less than another one has: its term is over, and it does not know yet. What it says is true all the same: a
+/// majority answered it while its term lasted. It is what whoever led since has at these offsets.
+fn late<S: Sight>(cx: &mut Cx<'_, S>, c: &ClusterGhost, end: i64, hash: u64) {
+    let at = c.committed.partition_point(|e| e.0 < end);
+    if let Some((_, known)) = c.committed.get(at).filter(|(e, known)| *e == end && *known != hash) {
+        cx.broken("S13", format_args!("hash {known:016x} at metadata offset {end}"), format_args!("{hash:016x}"));
+    }
+    let Some((node, own)) = cx.at.node.and_then(|node| Some((node, cx.sight.metadata_log(node)?))) else { return };
+    for other in controllers(cx).iter().filter(|other| **other != node) {
+        let (Some(theirs), Some(voter)) = (cx.sight.metadata_log(*other), cx.sight.voter(*other)) else { continue };
+        let from = own.start().max(theirs.start());
+        if voter.committed >= end && from.0 < end && !logs::equal(own, theirs, from, Offset(end)) {
+            let got = format_args!("{} committed something else", cx.roster.name(*other)).to_string();
+            cx.broken("S13", format_args!("metadata up to {end} as it was committed"), got);
+        }
     }
 }
 

@@ -87,6 +87,23 @@ fn s13_holds_voters_to_what_was_committed() {
 }
 
 #[test]
+fn s13_lets_a_leader_finish_what_its_majority_had() {
+    let mut play = quorum();
+    for node in [SECOND, THIRD] {
+        play.world.metadata.insert(node, log(&[(0, 1, 3), (3, 1, 5), (8, 1, 2), (10, 2, 1)]));
+        play.world.voters.get_mut(&node).unwrap().committed = 11;
+    }
+    assert_eq!(play.at(SECOND, Trace::QuorumLed { epoch: LeaderEpoch(2) }), NOTHING);
+    assert_eq!(play.at(SECOND, Trace::MetadataCommitted { end: 11, hash: 110 }), NOTHING);
+    // The first one was asleep, and hears only now that the second one had all of it.
+    play.world.metadata.insert(controller(0), log(&[(0, 1, 3), (3, 1, 5), (8, 1, 2)]));
+    assert_eq!(play.at(controller(0), Trace::MetadataCommitted { end: 10, hash: 100 }), NOTHING);
+    // But not what it alone has.
+    play.world.metadata.insert(controller(0), log(&[(0, 1, 3), (3, 1, 5), (8, 1, 1), (9, 1, 1)]));
+    assert_eq!(play.at(controller(0), Trace::MetadataCommitted { end: 10, hash: 100 })[..1], ["S13"]);
+}
+
+#[test]
 fn s13_counts_votes() {
     let mut play = quorum();
     let (epoch, vote) = (LeaderEpoch(4), |epoch, candidate| Trace::VoteGranted { epoch, candidate });
