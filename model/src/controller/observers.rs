@@ -144,9 +144,9 @@ fn check_epoch(view: View, request: &RaftFetchRequest) -> Result<(), ErrorCode> 
 
 /// Whether our log reaches back to where a log that ends at `from` with a record of `last` may part from it.
 ///
-/// 1. A leader of epoch 2 is cut off with records of its own from 21 on. 2. Its successor's epoch 3 begins at 21, and its log,
-/// behind a snapshot, at 25. 3. The first one asks for 27. In the log that is left epoch 2 "ends" at 25: told that, it would keep
-/// four records that nobody else has.
+/// A leader of epoch 2 is cut off with records of its own from 21 on. Its successor's epoch 3 begins at 21, and its log, behind a
+/// snapshot, at 25. The first one asks for 27: in the log that is left, epoch 2 "ends" at 25, and told that it would keep four
+/// records that nobody else has.
 fn is_comparable(store: &Store, from: Offset, last: LeaderEpoch, guards: &mut Guards) -> bool {
     let start = store.log().start();
     let snapshot = store.snapshots().iter().rfind(|(end, _)| end.0 <= start.0);

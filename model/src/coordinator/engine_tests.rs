@@ -88,3 +88,14 @@ fn what_recovery_found_commits_with_the_first_commit() {
     e.on_committed(53, |_, offset, record| seen.push((offset, *record)), |_| {});
     assert_eq!((seen, *e.committed()), (vec![(52, 7)], 110));
 }
+
+#[test]
+fn appends_that_commit_together_are_seen_one_after_another() {
+    let mut e = engine();
+    e.appended(vec![1, 2]);
+    e.appended(vec![4]);
+    let mut seen = Vec::new();
+    e.on_committed(3, |state, offset, _| seen.push((offset, *state)), |_| {});
+    assert_eq!(seen, [(0, 3), (1, 3), (2, 7)]);
+    assert_eq!((*e.committed(), e.latest().total), (7, 7));
+}
