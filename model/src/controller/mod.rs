@@ -3,7 +3,7 @@
 //!
 //! Read in this order: [`state`] (what replay changes), [`plan`] (what an operation sees), [`change`] (one partition's next
 //! registration), then the operations: [`brokers`], [`isr`], [`elections`], [`topics`], [`alter_configs`], [`mirrors`],
-//! [`mirror_orders`], all by way of [`operations`]; then the voter: [`quorum`] (what it promised and waits for), [`term`] (what
+//! [`mirror_orders`], all by way of [`operations`]; then the voter: [`voter`] (what it promised and waits for), [`quorum`] (what it makes of messages and time), [`term`] (what
 //! a leader knows of the others), [`peers`] (connections); last [`store`] (disk), [`observers`] (whoever fetches) and the
 //! process: [`controller`] (its door), [`terms`] (leading), [`replication`] (voting and following).
 
@@ -31,6 +31,7 @@ pub mod term;
 pub mod terms;
 pub mod topics;
 pub mod traces;
+pub mod voter;
 
 pub use config::ControllerConfig;
 pub use controller::Controller;

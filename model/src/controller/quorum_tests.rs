@@ -1,7 +1,7 @@
 //! State, input, expected state and answer: one voter of three, without disk and wire.
 
 use super::*;
-use crate::ids::Now;
+use crate::ids::{MetadataOffset, Now};
 
 const A: NodeId = NodeId(10);
 const B: NodeId = NodeId(11);
