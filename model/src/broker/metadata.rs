@@ -6,6 +6,7 @@
 
 use crate::broker::broker::Broker;
 use crate::broker::lanes::{kind, timer};
+use crate::controller::quorum_link::QuorumLink;
 use crate::guards::{quorum, replication as guard, Guards};
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, MetadataOffset, Nanos, NodeId, Now, PartitionIx, TopicIx};
 use crate::log::{Log, LogPolicy};
@@ -14,7 +15,6 @@ use crate::metadata::image::MetadataImage;
 use crate::metadata::records::Record;
 use crate::ports::{Cx, Effect, ExitReason};
 use crate::record::{split, BatchView};
-use crate::replica::quorum_link::QuorumLink;
 use crate::replica::{BrokerView, PartitionSpec, TopicPolicy};
 use crate::states::DesiredState;
 use crate::trace::Trace;

@@ -3,8 +3,9 @@
 //!
 //! Read in this order: [`state`] (what replay changes), [`plan`] (what an operation sees), [`change`] (one partition's next
 //! registration), then the operations: [`brokers`], [`isr`], [`elections`], [`topics`], [`alter_configs`], [`mirrors`],
-//! [`mirror_orders`], all by way of [`operations`]; then the voter: [`voter`] (what it promised and waits for), [`quorum`] (what it makes of messages and time), [`term`] (what
-//! a leader knows of the others), [`peers`] (connections); last [`store`] (disk), [`observers`] (whoever fetches) and the
+//! [`mirror_orders`], all by way of [`operations`]; then the voter: [`voter`] (what it promised and waits for), [`quorum`]
+//! (what it makes of messages and time), [`term`] (what a leader knows of the others), [`peers`] and [`quorum_link`]
+//! (connections; brokers reach the quorum by the same link); last [`store`] (disk), [`observers`] (whoever fetches) and the
 //! process: [`controller`] (its door), [`terms`] (leading), [`replication`] (voting and following).
 
 pub mod alter_configs;
@@ -22,6 +23,7 @@ pub mod operations;
 pub mod peers;
 pub mod plan;
 pub mod quorum;
+pub mod quorum_link;
 pub mod refuse;
 pub mod replication;
 pub mod sessions;

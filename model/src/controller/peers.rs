@@ -1,10 +1,10 @@
 //! A voter's connections to the others: one each, with one request under way.
 
 use crate::controller::quorum::Ask;
+use crate::controller::quorum_link::QuorumLink;
 use crate::controller::store::SnapshotId;
 use crate::ids::{ConnId, LeaderEpoch, Nanos, NodeId, Now};
 use crate::ports::Cx;
-use crate::replica::quorum_link::QuorumLink;
 use crate::wire::messages::{Body, Message};
 use std::collections::BTreeMap;
 

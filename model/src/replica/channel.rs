@@ -1,9 +1,9 @@
 //! A broker's way to the active controller: a queue of requests that are sent to whoever is believed to lead the quorum, and
 //! sent again elsewhere when it does not (KIP-590). A broker has several, so that a slow request does not delay heartbeats.
 
+use crate::controller::quorum_link::QuorumLink;
 use crate::ids::{ConnId, LeaderEpoch, Nanos, NodeId, Now, PartitionIx};
 use crate::ports::{Cx, Timer};
-use crate::replica::quorum_link::QuorumLink;
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{Body, Message};
 use std::collections::VecDeque;

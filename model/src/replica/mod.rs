@@ -2,8 +2,8 @@
 //!
 //! Read in this order: [`partition`] (what is kept per replica), [`roles`] (what metadata makes of it), [`append`] (writes and
 //! the watermark), [`isr`] (who is in sync), [`fetch_session`] and [`fetch_serve`] (the serving side of a fetch),
-//! [`queries`] (offsets and epochs), [`replica_fetcher`] and [`follower`] (the fetching side), [`barrier`] (waits of a mirror); [`quorum_link`] and [`channel`] (the
-//! way to the controller).
+//! [`queries`] (offsets and epochs), [`replica_fetcher`] and [`follower`] (the fetching side), [`barrier`] (waits of a mirror); [`channel`] (the way to
+//! the controller).
 
 pub mod append;
 pub mod barrier;
@@ -16,7 +16,6 @@ pub mod follower;
 pub mod isr;
 pub mod partition;
 pub mod queries;
-pub mod quorum_link;
 pub mod replica_fetcher;
 pub mod roles;
 pub mod upkeep;
