@@ -31,6 +31,22 @@ number! {
     /// A broker's id within its cluster (`node.id`). `-1` stands for "none".
     BrokerId(i32)
 }
+/// Ids of controllers begin here: brokers and controllers of a cluster share one space of ids (KIP-631), and a controller has
+/// no number of its own but its address.
+const FIRST_CONTROLLER: i32 = 3_000;
+
+/// A controller's `node.id`.
+#[must_use]
+pub const fn controller_id(node: NodeId) -> i32 {
+    FIRST_CONTROLLER + node.0 as i32
+}
+
+/// The controller of an id, `None` if it is none's.
+#[must_use]
+pub fn controller_node(id: i32) -> Option<NodeId> {
+    u16::try_from(id.checked_sub(FIRST_CONTROLLER)?).ok().map(NodeId)
+}
+
 number! {
     /// Dense index of a partition within its cluster.
     PartitionIx(u32)

@@ -198,4 +198,17 @@ pub enum Trace {
     TxnCompleted { producer: ProducerId, epoch: ProducerEpoch, commit: bool },
     /// A coordinator aborts a transaction that was open for too long, under this epoch.
     TxnTimedOut { producer: ProducerId, epoch: ProducerEpoch },
+    // -- quorum of controllers
+    /// A controller leads the quorum in this epoch: that is on its disk, and nothing is written yet.
+    QuorumLed { epoch: LeaderEpoch },
+    /// It leads no more; the epoch it is in now.
+    QuorumLost { epoch: LeaderEpoch },
+    /// A voter's vote left for the candidate.
+    VoteGranted { epoch: LeaderEpoch, candidate: NodeId },
+    /// A voter applied what its leader calls committed, up to here (exclusive).
+    MetadataReplicated { end: i64, hash: u64 },
+    /// A voter's log gave way to a snapshot of its leader's that ends here.
+    SnapshotInstalled { end: i64 },
+    /// A voter cuts its log, which parts from its leader's; it applied everything below `committed`.
+    MetadataTruncated { to: i64, committed: i64 },
 }

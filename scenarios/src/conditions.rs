@@ -126,6 +126,11 @@ impl<'a> Eye<'a> {
             Term::PositionOffset(at) => self.each_position(at, |position| position.map_or(-1, |p| p.offset.0)),
             Term::Acked(name) => vec![self.acked(name).map(|n| Seen::Number(n as i64))],
             Term::Read(name) => vec![self.read(name).map(|n| Seen::Number(n as i64))],
+            Term::Term(cluster) => {
+                let active = self.setup.cluster(cluster).and_then(|c| self.setup.active(self.world, c));
+                let epoch = active.and_then(|n| self.world.node(n).controller()).map(|c| c.quorum().epoch().0);
+                vec![Some(Seen::Number(i64::from(epoch.unwrap_or(0))))]
+            }
             Term::Up(node) => self.each_node(node, NodeCondition::Up),
             Term::Down(node) => self.each_node(node, NodeCondition::Down),
             Term::Done(step) => vec![Some(Seen::Truth(self.done.contains(step)))],
@@ -226,6 +231,9 @@ impl<'a> Eye<'a> {
         let named = |name: &str| self.world.node_named(name).into_iter().collect();
         match node {
             NodeRef::Broker(..) | NodeRef::Controller(..) => named(&node.to_string()),
+            NodeRef::Active(cluster) => {
+                self.setup.cluster(cluster).and_then(|c| self.setup.active(self.world, c)).into_iter().collect()
+            }
             NodeRef::Brokers(cluster) => {
                 self.setup.cluster(cluster).map_or(Vec::new(), |c| self.setup.clusters[usize::from(c)].brokers.clone())
             }

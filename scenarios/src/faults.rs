@@ -631,7 +631,7 @@ fn move_leaders(
             moves.push((*partition, broker));
         }
     }
-    let Some(controller) = lab.setup.clusters[usize::from(cluster)].controllers.first().copied() else { return };
+    let Some(controller) = lab.setup.active(&lab.world, cluster) else { return };
     lab.world.call(controller, |process, now, cx| {
         if let Process::Controller(controller) = process {
             controller.move_leaders(&moves, now, cx);

@@ -54,6 +54,11 @@ marks! {
     TxnAborted "transaction-aborted" "a producer was told that its transaction is aborted";
     TxnUnknown "transaction-unknown" "a producer was fenced, or gave up asking, within a transaction";
     TxnTimedOut "transaction-timed-out" "a coordinator aborted a transaction that was open for too long";
+    ControllerElected "controller-elected" "a controller was elected by its quorum";
+    ControllerResigned "controller-resigned" "a controller that led a quorum leads it no more, and lives";
+    MetadataCut "metadata-cut" "a voter cut its metadata log back to its leader's";
+    MetadataFollowed "metadata-followed" "a voter applied what its leader committed";
+    SnapshotFetched "snapshot-fetched" "a voter's metadata log gave way to a snapshot of its leader's";
 }
 
 impl Mark {
@@ -155,6 +160,11 @@ impl Marks {
                 TxnOutcome::Unknown => Mark::TxnUnknown,
             },
             Trace::TxnTimedOut { .. } => Mark::TxnTimedOut,
+            Trace::QuorumLed { .. } => Mark::ControllerElected,
+            Trace::QuorumLost { .. } => Mark::ControllerResigned,
+            Trace::MetadataTruncated { .. } => Mark::MetadataCut,
+            Trace::MetadataReplicated { .. } => Mark::MetadataFollowed,
+            Trace::SnapshotInstalled { .. } => Mark::SnapshotFetched,
             Trace::Appended {
                 origin: Origin::Client | Origin::Replication | Origin::Mirror | Origin::Coordinator,
                 ..

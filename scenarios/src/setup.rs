@@ -4,6 +4,7 @@
 use mirrorlab_model::client::admin::Admin;
 use mirrorlab_model::client::commands::Command;
 use mirrorlab_model::client::mirror_orders::{MirrorOrder, Which};
+use mirrorlab_model::controller::Controller;
 use mirrorlab_model::ids::{BrokerId, Nanos, NodeId};
 use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::metadata::patterns::Patterns;
@@ -164,10 +165,27 @@ impl Setup {
         let at = usize::try_from(broker.0.checked_sub(1)?).ok()?;
         self.clusters.get(usize::from(cluster))?.brokers.get(at).copied()
     }
-    /// The metadata that the cluster's controller has committed, while one is up.
+    /// The controllers of a cluster that run.
+    fn controllers<'w>(&'w self, world: &'w World, cluster: u8) -> impl Iterator<Item = (NodeId, &'w Controller)> {
+        let nodes = self.clusters.get(usize::from(cluster)).map_or(&[][..], |c| &c.controllers);
+        nodes.iter().filter_map(|node| Some((*node, world.node(*node).controller()?)))
+    }
+    /// The active controller; of two that think so, the later one.
     #[must_use]
-    pub fn image<'w>(&self, world: &'w World, cluster: u8) -> Option<&'w MetadataImage> {
-        let controllers = &self.clusters.get(usize::from(cluster))?.controllers;
-        controllers.iter().find_map(|node| world.node(*node).controller()).map(|c| c.committed_image())
+    pub fn active(&self, world: &World, cluster: u8) -> Option<NodeId> {
+        let active = self.controllers(world, cluster).filter(|(_, c)| c.is_active());
+        active.max_by_key(|(_, c)| c.quorum().epoch()).map(|(node, _)| node)
+    }
+    /// The metadata that the cluster's controllers have committed, as far as one that is up knows.
+    #[must_use]
+    pub fn image<'w>(&'w self, world: &'w World, cluster: u8) -> Option<&'w MetadataImage> {
+        self.controllers(world, cluster).map(|(_, c)| c.committed_image()).reduce(|a, b| {
+            // The first one of equals.
+            if b.end() > a.end() {
+                b
+            } else {
+                a
+            }
+        })
     }
 }

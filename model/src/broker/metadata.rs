@@ -6,7 +6,8 @@
 
 use crate::broker::broker::Broker;
 use crate::broker::lanes::{kind, timer};
-use crate::guards::replication as guard;
+use crate::controller::quorum_link::QuorumLink;
+use crate::guards::{quorum, replication as guard, Guards};
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, MetadataOffset, Nanos, NodeId, Now, PartitionIx, TopicIx};
 use crate::log::{Log, LogPolicy};
 use crate::metadata::configs::CleanupPolicy;
@@ -15,10 +16,10 @@ use crate::metadata::image::MetadataImage;
 use crate::metadata::records::Record;
 use crate::ports::{Cx, Effect, ExitReason};
 use crate::record::{split, BatchView};
-use crate::replica::quorum_link::QuorumLink;
 use crate::replica::{BrokerView, PartitionSpec, TopicPolicy};
 use crate::states::DesiredState;
 use crate::trace::Trace;
+use crate::wire::codec::voter_directory;
 use crate::wire::messages::{
     Body, FetchSnapshotRequest, FetchSnapshotResponse, Message, RaftFetchRequest, RaftFetchResponse,
 };
@@ -133,6 +134,7 @@ impl Observer {
         }
         RaftFetchRequest {
             replica: self.me.0,
+            directory: voter_directory(self.me.0),
             current_epoch: self.epoch,
             fetch_offset: self.position.0,
             last_fetched_epoch: self.position.1,
@@ -147,11 +149,16 @@ impl Observer {
         if answer.epoch > self.epoch {
             self.epoch = answer.epoch;
         }
-        // A voter that does not lead may know who does, without an epoch.
-        if answer.leader.is_some() && (answer.epoch >= self.epoch || answer.epoch == LeaderEpoch::NONE) {
+        // A voter that does not lead may know who does.
+        let current = answer.epoch >= self.epoch;
+        if answer.leader.is_some() && current {
             self.link.set_leader(answer.leader);
         }
         if !answer.error.is_none() {
+            if answer.leader.is_none() || !current {
+                // Nor does it lead itself: the next one may know.
+                self.link.set_leader(None);
+            }
             self.link.back_off(now.mono);
             if !self.link.is_to_leader() {
                 self.hang_up(now.mono, cx);
@@ -194,9 +201,9 @@ impl Observer {
     }
 
     /// The next batch that is committed.
-    fn next_committed(&mut self) -> Option<Bytes> {
+    fn next_committed(&mut self, guards: &mut Guards) -> Option<Bytes> {
         let (end, epoch, _) = self.waiting.front()?;
-        if *end > self.high_watermark {
+        if !guards.admits(quorum::ObserverAppliesCommitted, *end <= self.high_watermark) {
             return None;
         }
         self.applied_end = (*end, *epoch);
@@ -225,16 +232,16 @@ impl Broker {
             }
         }
         self.publish(now, cx);
-        let leader = self.observer.link.leader();
+        let (leader, epoch) = (self.observer.link.leader(), self.observer.epoch);
         for channel in &mut self.channels {
-            channel.set_leader(leader, now, cx);
+            channel.set_leader(leader, epoch, now, cx);
         }
         self.observer.ask(now, cx);
     }
 
     fn apply_committed(&mut self, now: Now, cx: &mut Cx) {
         let mut applied = false;
-        while let Some(batch) = self.observer.next_committed() {
+        while let Some(batch) = self.observer.next_committed(cx.guards) {
             applied = true;
             if !apply_batch(&mut self.image, &mut self.delta, &batch, false) {
                 cx.effect(Effect::Exit(ExitReason::Broken("a committed metadata record does not decode")));

@@ -11,7 +11,7 @@ pub struct ControllerConfig {
     pub cluster_id: Arc<str>,
     /// This node.
     pub node: NodeId,
-    /// The quorum. One voter now: this node.
+    /// The quorum: who votes, this node included.
     pub voters: Vec<NodeId>,
     /// Settings that the controller shares with brokers: session timeout, defaults of new topics, balance interval.
     /// Cluster-wide dynamic config goes over them.

@@ -1,165 +1,514 @@
-//! Observers fetch the metadata log and its snapshots (KIP-595, KIP-630, KIP-1166).
+//! The voter: what it promised, whom it follows, and what it waits for (KIP-595, pre-vote after KIP-996).
 //!
-//! An answer carries everything up to the log end, committed or not; the high watermark beside it says what may be applied.
-//! An observer that holds something else at an offset is told where its log diverges; one that is too far behind is told
-//! which snapshot to load. A fetch without news waits, with one armed timer per observer at most.
+//! A state machine without disk and wire. Inputs are messages of other voters, a deadline that passed, progress of a fetch;
+//! what it wants to say to whom is asked of it ([`Quorum::wants`]). Nothing that it decided may be acted upon before
+//! [`Quorum::elected`] is durable: the controller sees to that.
 
-use crate::controller::store::Store;
-use crate::ids::{ConnId, LeaderEpoch, MetadataOffset, Nanos, NodeId, Offset};
-use crate::log::ReadHint;
-use crate::ports::Disk;
+use crate::controller::config::ControllerConfig;
+use crate::controller::term::Term;
+pub use crate::controller::voter::{Ask, Ballot, Elected, LogEnd, State};
+use crate::guards::{quorum as guard, Guards};
+use crate::ids::{LeaderEpoch, Nanos, NodeId};
+use crate::ports::Entropy;
+use crate::wire::codec::voter_directory;
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
-    EpochEnd, FetchSnapshotRequest, FetchSnapshotResponse, RaftFetchRequest, RaftFetchResponse,
+    BeginQuorumEpochRequest, BeginQuorumEpochResponse, EndQuorumEpochRequest, EndQuorumEpochResponse, VoteRequest,
+    VoteResponse,
 };
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-/// The leader's view of the quorum, for an answer.
-#[derive(Clone, Copy, Debug)]
-pub struct View {
-    /// The leader: this node.
-    pub leader: NodeId,
-    /// Its epoch.
-    pub epoch: LeaderEpoch,
-    /// Committed up to here.
-    pub high_watermark: MetadataOffset,
+/// Concern of the draws for election timeouts.
+const ELECTION_DRAWS: u64 = 0x656c_6563_7469_6f6e;
+
+/// The directory id of a controller that was never replaced.
+#[must_use]
+pub fn directory_of(node: NodeId) -> u128 {
+    voter_directory(crate::ids::controller_id(node))
 }
 
-/// A fetch that waits.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Waiting {
-    /// On which connection.
-    pub conn: ConnId,
-    /// Under which number.
-    pub correlation: u32,
-    /// What is asked.
-    pub request: RaftFetchRequest,
-    /// Until when.
-    pub deadline: Nanos,
+/// One voter.
+#[derive(Clone, Debug)]
+pub struct Quorum {
+    me: NodeId,
+    directory: u128,
+    voters: Vec<NodeId>,
+    elected: Elected,
+    state: State,
+    /// When the state is not waited in any longer.
+    deadline: Nanos,
+    election_timeout: Nanos,
+    fetch_timeout: Nanos,
+    draws: u64,
+    /// Which voter an observer that knows no leader asks next.
+    seek: usize,
 }
 
-/// One that fetches.
-#[derive(Clone, Debug, Default)]
-pub struct Observer {
-    waiting: Option<Waiting>,
-    armed: bool,
-    hint: ReadHint,
-}
+// ------------------------------------------------------------------------------------------------------------- what it is
 
-/// All that fetch, by node id within the cluster.
-#[derive(Clone, Debug, Default)]
-pub struct Observers {
-    by_id: BTreeMap<i32, Observer>,
-}
-
-impl Observers {
-    /// Keeps a fetch until there is news. Gives back the one it replaces, and whether a timer must be armed.
-    pub fn wait(&mut self, waiting: Waiting) -> (Option<Waiting>, bool) {
-        let observer = self.by_id.entry(waiting.request.replica).or_default();
-        let arm = !std::mem::replace(&mut observer.armed, true);
-        (observer.waiting.replace(waiting), arm)
+impl Quorum {
+    /// Starts from what the disk remembers.
+    #[must_use]
+    pub fn boot(
+        config: &ControllerConfig,
+        directory: u128,
+        elected: Elected,
+        guards: &mut Guards,
+        now: Nanos,
+        entropy: Entropy,
+    ) -> Self {
+        let me = config.node;
+        let mut quorum = Self {
+            me,
+            directory,
+            voters: config.voters.clone(),
+            elected,
+            state: State::Unattached,
+            deadline: now,
+            election_timeout: Nanos::from_millis(config.broker.controller_quorum_election_timeout_ms),
+            fetch_timeout: Nanos::from_millis(config.broker.controller_quorum_fetch_timeout_ms),
+            draws: 0,
+            seek: usize::from(me.0),
+        };
+        quorum.deadline = quorum.election_deadline(now, entropy);
+        let own_disk = directory == directory_of(me);
+        if !guards.admits(guard::VoterHasItsDisk, own_disk) || !quorum.voters.contains(&me) {
+            quorum.state = State::Observer;
+        } else if quorum.is_alone() {
+            // Nobody else has to be asked.
+            quorum.state = State::Prospective(Ballot::default());
+            quorum.stand(now, entropy);
+            quorum.count(now);
+        } else if elected.leader == Some(me) {
+            // Off: role and epoch as before.
+            quorum.state = if guards.admits(guard::LeaderRestartsResigned, false) {
+                State::Leader(Term::new(&quorum.others(), now, quorum.fetch_timeout))
+            } else {
+                State::Resigned { told: BTreeSet::new(), successors: quorum.others() }
+            };
+        } else if elected.leader.is_some() {
+            quorum.state = State::Follower { heard: false };
+            quorum.deadline = now + quorum.fetch_timeout;
+        }
+        quorum
     }
-    /// An observer's timer fired. Gives the fetch whose time is over, or the time at which to look again.
-    pub fn on_timer(&mut self, id: i32, now: Nanos) -> (Option<Waiting>, Option<Nanos>) {
-        let Some(observer) = self.by_id.get_mut(&id) else { return (None, None) };
-        observer.armed = false;
-        match &observer.waiting {
-            Some(waiting) if waiting.deadline > now => {
-                observer.armed = true;
-                (None, Some(waiting.deadline))
+
+    /// What has to be durable before anything that follows from it.
+    #[must_use]
+    pub fn elected(&self) -> Elected {
+        self.elected
+    }
+    /// The epoch.
+    #[must_use]
+    pub fn epoch(&self) -> LeaderEpoch {
+        self.elected.epoch
+    }
+    /// Who leads, as far as it knows. One that resigned is none, nor is one that it lost.
+    #[must_use]
+    pub fn leader(&self) -> Option<NodeId> {
+        let follows = matches!(self.state, State::Follower { .. } | State::Leader(_) | State::Observer);
+        self.elected.leader.filter(|_| follows)
+    }
+    /// Who leads, as it can bear witness: a follower that has not heard its leader sends nobody there.
+    fn witnessed(&self) -> Option<NodeId> {
+        let heard = matches!(self.state, State::Follower { heard: true } | State::Leader(_));
+        self.elected.leader.filter(|_| heard)
+    }
+    /// What it waits for.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+    /// Its term, if it leads.
+    #[must_use]
+    pub fn term(&self) -> Option<&Term> {
+        if let State::Leader(term) = &self.state {
+            Some(term)
+        } else {
+            None
+        }
+    }
+    /// Its term, if it leads.
+    pub fn term_mut(&mut self) -> Option<&mut Term> {
+        if let State::Leader(term) = &mut self.state {
+            Some(term)
+        } else {
+            None
+        }
+    }
+    /// Whom one that resigned proposes, best first.
+    #[must_use]
+    pub fn successors(&self) -> &[NodeId] {
+        if let State::Resigned { successors, .. } = &self.state {
+            successors
+        } else {
+            &[]
+        }
+    }
+    /// Its directory.
+    #[must_use]
+    pub fn directory(&self) -> u128 {
+        self.directory
+    }
+    /// Whether it is the only voter.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.voters.len() == 1 && self.voters.contains(&self.me)
+    }
+    /// Whether this is a voter with the disk that it voted with.
+    #[must_use]
+    pub fn is_voter(&self, node: NodeId, directory: u128, guards: &mut Guards) -> bool {
+        self.voters.contains(&node) && guards.admits(guard::VoterHasItsDisk, directory == directory_of(node))
+    }
+    /// The other voters.
+    #[must_use]
+    pub fn others(&self) -> Vec<NodeId> {
+        self.voters.iter().copied().filter(|node| *node != self.me).collect()
+    }
+    fn majority(&self) -> usize {
+        self.voters.len() / 2 + 1
+    }
+    fn election_deadline(&mut self, now: Nanos, entropy: Entropy) -> Nanos {
+        self.draws += 1;
+        // The count begins anew with every life; the clock does not.
+        let ordinal = self.draws ^ now.0.rotate_left(20);
+        now + self.election_timeout + Nanos(entropy.below(ELECTION_DRAWS, ordinal, self.election_timeout.0))
+    }
+    fn enter(&mut self, state: State) {
+        debug_assert!(state.can_follow(&self.state), "{} after {}", state.name(), self.state.name());
+        self.state = state;
+    }
+}
+
+// ------------------------------------------------------------------------------------------------------------ transitions
+
+impl Quorum {
+    fn detach(&mut self, epoch: LeaderEpoch, now: Nanos, entropy: Entropy) {
+        if epoch > self.elected.epoch {
+            self.elected = Elected { epoch, leader: None, voted: None };
+        }
+        if self.state != State::Observer {
+            self.enter(State::Unattached);
+        }
+        self.deadline = self.election_deadline(now, entropy);
+    }
+
+    fn follow(&mut self, leader: NodeId, epoch: LeaderEpoch, now: Nanos) {
+        if epoch > self.elected.epoch {
+            self.elected = Elected { epoch, leader: Some(leader), voted: None };
+        } else {
+            self.elected.leader = Some(leader);
+        }
+        if self.state != State::Observer {
+            self.enter(State::Follower { heard: false });
+        }
+        self.deadline = now + self.fetch_timeout;
+    }
+
+    fn look_for_votes(&mut self, now: Nanos, guards: &mut Guards, entropy: Entropy) {
+        let mine = Ballot { granted: [self.me].into(), refused: BTreeSet::new() };
+        self.enter(State::Prospective(mine));
+        self.deadline = self.election_deadline(now, entropy);
+        // Off: it stands at once, whoever leads.
+        if guards.admits(guard::PreVoteFirst, false) {
+            self.stand(now, entropy);
+        }
+    }
+
+    /// Raises the epoch and votes for itself.
+    fn stand(&mut self, now: Nanos, entropy: Entropy) {
+        let epoch = LeaderEpoch(self.elected.epoch.0.saturating_add(1));
+        self.elected = Elected { epoch, leader: None, voted: Some(self.me) };
+        self.enter(State::Candidate(Ballot { granted: [self.me].into(), refused: BTreeSet::new() }));
+        self.deadline = self.election_deadline(now, entropy);
+    }
+
+    /// A candidate with a majority leads.
+    fn count(&mut self, now: Nanos) {
+        let State::Candidate(ballot) = &self.state else { return };
+        if ballot.granted.len() >= self.majority() {
+            self.elected.leader = Some(self.me);
+            let term = Term::new(&self.others(), now, self.fetch_timeout);
+            self.enter(State::Leader(term));
+        }
+    }
+
+    /// Somebody named the leader of an epoch, or only the epoch.
+    pub fn learn(
+        &mut self,
+        leader: Option<NodeId>,
+        epoch: LeaderEpoch,
+        now: Nanos,
+        guards: &mut Guards,
+        entropy: Entropy,
+    ) {
+        let leader = leader.filter(|node| *node != self.me);
+        if epoch > self.elected.epoch {
+            match leader {
+                Some(leader) => self.follow(leader, epoch, now),
+                None => self.detach(epoch, now, entropy),
             }
-            Some(_) => (observer.waiting.take(), None),
-            None => (None, None),
+            return;
+        }
+        let Some(leader) = leader.filter(|_| epoch == self.elected.epoch) else { return };
+        let open = match &self.state {
+            State::Unattached | State::Candidate(_) => true,
+            // Off: it goes on looking for votes that it cannot get.
+            State::Prospective(_) => !guards.admits(guard::ProspectiveLearnsLeader, false),
+            State::Observer => self.elected.leader != Some(leader),
+            State::Follower { .. } | State::Resigned { .. } | State::Leader(_) => false,
+        };
+        if open {
+            self.follow(leader, epoch, now);
         }
     }
-    /// Takes out every fetch that waits: there is news.
-    pub fn take_waiting(&mut self) -> Vec<Waiting> {
-        self.by_id.values_mut().filter_map(|observer| observer.waiting.take()).collect()
-    }
-    /// A connection is gone, and what waited on it.
-    pub fn closed(&mut self, conn: ConnId) {
-        for observer in self.by_id.values_mut() {
-            if observer.waiting.as_ref().is_some_and(|w| w.conn == conn) {
-                observer.waiting = None;
+
+    /// The deadline passed.
+    pub fn on_deadline(&mut self, now: Nanos, guards: &mut Guards, entropy: Entropy) {
+        if now < self.deadline() {
+            return;
+        }
+        match &mut self.state {
+            State::Unattached | State::Prospective(_) | State::Candidate(_) | State::Follower { .. } => {
+                self.look_for_votes(now, guards, entropy);
+            }
+            State::Resigned { .. } => {
+                // A leader of this epoch is not elected again in it.
+                self.detach(LeaderEpoch(self.elected.epoch.0.saturating_add(1)), now, entropy);
+            }
+            State::Leader(term) => {
+                if guards.admits(guard::ResignWithoutMajority, false) {
+                    term.hold_on(now);
+                } else {
+                    self.resign(now, entropy);
+                }
+            }
+            State::Observer => {
+                self.elected.leader = None;
+                self.seek += 1;
+                self.deadline = now + self.fetch_timeout;
             }
         }
     }
-    /// Where this observer's next read is expected on disk.
-    pub fn hint(&mut self, id: i32) -> &mut ReadHint {
-        &mut self.by_id.entry(id).or_default().hint
-    }
-}
 
-/// Answers a fetch, and says whether there is news in the answer.
-pub fn fetch(
-    store: &Store,
-    disk: &dyn Disk,
-    view: View,
-    request: &RaftFetchRequest,
-    hint: &mut ReadHint,
-) -> (RaftFetchResponse, bool) {
-    let mut answer = RaftFetchResponse {
-        error: ErrorCode::None,
-        leader: Some(view.leader),
-        epoch: view.epoch,
-        high_watermark: view.high_watermark,
-        ..RaftFetchResponse::default()
-    };
-    if let Err(error) = check_epoch(view, request) {
-        answer.error = error;
-        return (answer, true);
-    }
-    let log = store.log();
-    let from = Offset(request.fetch_offset.0);
-    if from < log.start() || from.0 < 0 {
-        answer.snapshot = store.snapshots().last().copied();
-        return (answer, true);
-    }
-    if let Some(end) = divergence(store, from, request.last_fetched_epoch) {
-        answer.diverging = Some(end);
-        return (answer, true);
-    }
-    if log.read(disk, from, log.end(), request.max_bytes, true, hint, &mut answer.batches).is_err() {
-        answer.error = ErrorCode::KafkaStorageError;
-        return (answer, true);
-    }
-    let news = !answer.batches.is_empty() || view.high_watermark > request.high_watermark;
-    (answer, news)
-}
-
-fn check_epoch(view: View, request: &RaftFetchRequest) -> Result<(), ErrorCode> {
-    if request.current_epoch != LeaderEpoch::NONE && request.current_epoch < view.epoch {
-        // The epoch and leader beside the error are the news.
-        return Err(ErrorCode::FencedLeaderEpoch);
-    }
-    if request.current_epoch > view.epoch {
-        return Err(ErrorCode::UnknownLeaderEpoch);
-    }
-    Ok(())
-}
-
-/// Where the fetcher's log, that ends at `from` with a record of `last`, leaves ours.
-fn divergence(store: &Store, from: Offset, last: LeaderEpoch) -> Option<EpochEnd> {
-    let log = store.log();
-    if from == log.start() {
-        // Nothing before it is here to compare: a snapshot's end, or the beginning.
-        let snapshot = store.snapshots().iter().find(|(end, _)| end.0 == from.0);
-        if from == Offset::ZERO || snapshot.is_some_and(|(_, epoch)| *epoch == last) {
-            return None;
+    /// It leads no longer.
+    pub fn resign(&mut self, now: Nanos, entropy: Entropy) {
+        if let State::Leader(term) = &self.state {
+            let successors = term.successors();
+            self.enter(State::Resigned { told: BTreeSet::new(), successors });
+            self.deadline = self.election_deadline(now, entropy);
         }
     }
-    let end = log.end_offset_for(last);
-    (end.epoch != last || end.end < from).then_some(end)
-}
 
-/// Answers a read of a snapshot.
-pub fn fetch_snapshot(store: &Store, disk: &mut dyn Disk, request: &FetchSnapshotRequest) -> FetchSnapshotResponse {
-    let position = request.position;
-    let refuse = |error| FetchSnapshotResponse { error, position, ..FetchSnapshotResponse::default() };
-    match store.read_snapshot(disk, request.snapshot, position, u64::from(request.max_bytes)) {
-        Err(_) => refuse(ErrorCode::KafkaStorageError),
-        Ok(None) => refuse(ErrorCode::SnapshotNotFound),
-        Ok(Some((size, _))) if position > size => refuse(ErrorCode::PositionOutOfRange),
-        Ok(Some((size, bytes))) => FetchSnapshotResponse { error: ErrorCode::None, size, position, bytes },
+    /// When [`Self::on_deadline`] is to be called.
+    #[must_use]
+    pub fn deadline(&self) -> Nanos {
+        match &self.state {
+            State::Leader(_) if self.is_alone() => Nanos(u64::MAX),
+            State::Leader(term) => term.check_at(),
+            _ => self.deadline,
+        }
+    }
+
+    /// The leader answered a fetch.
+    pub fn on_fetched(&mut self, now: Nanos) {
+        if let State::Follower { heard } = &mut self.state {
+            *heard = true;
+        }
+        self.deadline = now + self.fetch_timeout;
     }
 }
+
+// --------------------------------------------------------------------------------------------------------------- messages
+
+impl Quorum {
+    /// A voter asks for a vote.
+    pub fn on_vote_request(
+        &mut self,
+        request: &VoteRequest,
+        own: LogEnd,
+        now: Nanos,
+        guards: &mut Guards,
+        entropy: Entropy,
+    ) -> VoteResponse {
+        let granted = self.judge_vote(request, own, now, guards, entropy);
+        let (error, granted) = granted.map_or_else(|error| (error, false), |granted| (ErrorCode::None, granted));
+        VoteResponse { error, leader: self.witnessed(), epoch: self.elected.epoch, granted }
+    }
+
+    fn judge_vote(
+        &mut self,
+        request: &VoteRequest,
+        own: LogEnd,
+        now: Nanos,
+        guards: &mut Guards,
+        entropy: Entropy,
+    ) -> Result<bool, ErrorCode> {
+        let for_me = request.voter == self.me && request.voter_directory == self.directory;
+        if self.state == State::Observer || !guards.admits(guard::VoterHasItsDisk, for_me) {
+            return Err(ErrorCode::InvalidVoterKey);
+        }
+        if !self.is_voter(request.candidate, request.candidate_directory, guards) {
+            return Err(ErrorCode::InvalidVoterKey);
+        }
+        if request.epoch < self.elected.epoch {
+            return Err(ErrorCode::FencedLeaderEpoch);
+        }
+        self.learn(None, request.epoch, now, guards, entropy);
+        let log = LogEnd { epoch: request.last_epoch, end: request.end };
+        if !guards.admits(guard::VoteLogUpToDate, log >= own) {
+            return Ok(false);
+        }
+        if request.pre_vote {
+            return Ok(match self.state {
+                State::Leader(_) => false,
+                State::Follower { heard } => guards.admits(guard::PreVoteRefusedWhileLeaderHeard, !heard),
+                _ => true,
+            });
+        }
+        let free = match (self.elected.voted, self.elected.leader) {
+            (Some(voted), _) => voted == request.candidate,
+            (None, leader) => leader.is_none(),
+        };
+        if !guards.admits(guard::VoteOncePerEpoch, free) {
+            return Ok(false);
+        }
+        self.elected.voted = Some(request.candidate);
+        if matches!(self.state, State::Unattached | State::Prospective(_)) {
+            self.detach(self.elected.epoch, now, entropy);
+        }
+        Ok(true)
+    }
+
+    /// Another voter answered a request for its vote that was sent in `epoch`.
+    pub fn on_vote(
+        &mut self,
+        from: NodeId,
+        (asked_in, pre_vote): (LeaderEpoch, bool),
+        answer: &VoteResponse,
+        now: Nanos,
+        guards: &mut Guards,
+        entropy: Entropy,
+    ) {
+        self.learn(answer.leader, answer.epoch, now, guards, entropy);
+        if asked_in != self.elected.epoch {
+            return;
+        }
+        let majority = self.majority();
+        match &mut self.state {
+            State::Prospective(ballot) if pre_vote => {
+                ballot.note(from, answer.granted);
+                if ballot.granted.len() >= majority {
+                    self.stand(now, entropy);
+                }
+            }
+            State::Candidate(ballot) if !pre_vote => {
+                ballot.note(from, answer.granted);
+                self.count(now);
+            }
+            _ => {}
+        }
+    }
+
+    /// Somebody says that it leads.
+    pub fn on_begin(
+        &mut self,
+        request: &BeginQuorumEpochRequest,
+        now: Nanos,
+        guards: &mut Guards,
+        entropy: Entropy,
+    ) -> BeginQuorumEpochResponse {
+        let for_me = request.voter == self.me && request.voter_directory == self.directory;
+        let error = if !guards.admits(guard::VoterHasItsDisk, for_me) {
+            ErrorCode::InvalidVoterKey
+        } else if !guards.admits(guard::StaleEpochFenced, request.epoch >= self.elected.epoch) {
+            ErrorCode::FencedLeaderEpoch
+        } else {
+            if request.epoch < self.elected.epoch {
+                // Only with the guard off.
+                self.elected = Elected { epoch: request.epoch, leader: None, voted: None };
+                self.follow(request.leader, request.epoch, now);
+            }
+            self.learn(Some(request.leader), request.epoch, now, guards, entropy);
+            ErrorCode::None
+        };
+        BeginQuorumEpochResponse { error, leader: self.leader(), epoch: self.elected.epoch }
+    }
+
+    /// A leader resigns.
+    pub fn on_end(
+        &mut self,
+        request: &EndQuorumEpochRequest,
+        now: Nanos,
+        guards: &mut Guards,
+        entropy: Entropy,
+    ) -> EndQuorumEpochResponse {
+        let error = if request.epoch < self.elected.epoch {
+            ErrorCode::FencedLeaderEpoch
+        } else {
+            self.learn(None, request.epoch, now, guards, entropy);
+            self.leader_is_gone(request, now, entropy);
+            ErrorCode::None
+        };
+        EndQuorumEpochResponse { error, leader: self.leader(), epoch: self.elected.epoch }
+    }
+
+    /// The first of the successors looks for votes at once, the others a while later, one after another.
+    fn leader_is_gone(&mut self, request: &EndQuorumEpochRequest, now: Nanos, entropy: Entropy) {
+        if !matches!(self.state, State::Follower { .. } | State::Unattached) {
+            return;
+        }
+        if let State::Follower { heard } = &mut self.state {
+            *heard = false;
+        }
+        let place = request.successors.iter().position(|(node, _)| *node == self.me);
+        self.deadline = match place {
+            Some(0) => now,
+            Some(place) => {
+                let step = self.election_deadline(now, entropy).since(now);
+                now + Nanos(step.0.saturating_mul(place as u64))
+            }
+            None => self.election_deadline(now, entropy),
+        };
+    }
+
+    /// Another voter answered that a term begins or ends.
+    pub fn on_told(
+        &mut self,
+        from: NodeId,
+        asked_in: LeaderEpoch,
+        (leader, epoch): (Option<NodeId>, LeaderEpoch),
+        now: Nanos,
+        guards: &mut Guards,
+        entropy: Entropy,
+    ) {
+        if let State::Resigned { told, .. } = &mut self.state {
+            if asked_in == self.elected.epoch {
+                told.insert(from);
+            }
+        }
+        self.learn(leader, epoch, now, guards, entropy);
+    }
+
+    /// What it wants to say to another voter now.
+    #[must_use]
+    pub fn wants(&self, node: NodeId, now: Nanos) -> Option<Ask> {
+        match &self.state {
+            State::Unattached => None,
+            State::Prospective(ballot) => ballot.misses(node).then_some(Ask::Vote { pre_vote: true }),
+            State::Candidate(ballot) => ballot.misses(node).then_some(Ask::Vote { pre_vote: false }),
+            State::Follower { .. } => (self.elected.leader == Some(node)).then_some(Ask::Fetch),
+            State::Resigned { told, .. } => (!told.contains(&node)).then_some(Ask::End),
+            State::Leader(term) => term.is_to_be_told(node, now).then_some(Ask::Begin),
+            State::Observer => {
+                let others = self.others();
+                let ask = self.elected.leader.or_else(|| others.get(self.seek % others.len().max(1)).copied());
+                (ask == Some(node)).then_some(Ask::Fetch)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "quorum_tests.rs"]
+mod tests;

@@ -5,7 +5,7 @@ use crate::ids::{BrokerId, PartitionIx};
 use crate::metadata::image::MetadataImage;
 use crate::metadata::records::Record;
 use crate::states::DesiredState;
-use crate::trace::Trace;
+use crate::trace::{ElectionKind, Trace};
 
 /// Members of a set as bits by position in a list.
 fn bits(of: &[BrokerId], within: &[BrokerId]) -> u32 {
@@ -46,5 +46,34 @@ pub fn entry_traces(image: &MetadataImage, entry: &Entry, traces: &mut Vec<Trace
             traces.push(Trace::MirrorOrdered { topic: *topic, desired });
         }
         _ => {}
+    }
+}
+
+/// What a record found in the log meant to whoever wrote it; `image` has everything before it.
+#[must_use]
+pub fn note_of(image: &MetadataImage, record: &Record) -> Note {
+    match record {
+        Record::RegisterBroker { .. } => Note::Fenced(true),
+        Record::BrokerChange { broker, fenced, .. } => {
+            let changes = image.broker(*broker).is_some_and(|known| known.fenced != *fenced);
+            if changes {
+                Note::Fenced(*fenced)
+            } else {
+                Note::Plain
+            }
+        }
+        Record::PartitionChange { partition, leader: Some(leader), recovering, .. } if *leader != BrokerId::NONE => {
+            let Some(old) = image.partition(*partition).map(|p| &p.state) else { return Note::Plain };
+            Note::Elected(if *recovering == Some(true) {
+                ElectionKind::Unclean
+            } else if old.isr.contains(leader) {
+                ElectionKind::Clean
+            } else if old.elr.contains(leader) {
+                ElectionKind::Eligible
+            } else {
+                ElectionKind::Unclean
+            })
+        }
+        _ => Note::Plain,
     }
 }

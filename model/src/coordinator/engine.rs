@@ -112,8 +112,8 @@ impl<M: Machine, A> Engine<M, A> {
     }
 
     /// Everything below `end` is committed. `each` sees the records that became so, in order (those of
-    /// [`recovered`](Self::recovered) excepted), when the committed state has them all; `release` gets the answers that
-    /// waited for them.
+    /// [`recovered`](Self::recovered) excepted), each over a state that has all records of its own append and none of a later
+    /// one; `release` gets the answers that waited for them.
     pub fn on_committed(
         &mut self,
         end: i64,
@@ -134,21 +134,27 @@ impl<M: Machine, A> Engine<M, A> {
             }
             done.push(batch);
         }
-        if end == self.end {
+        // 1. A broker is fenced, and let in again before the first of the two is committed. 2. Told over the last state, the
+        // first record would show it in sync while it is fenced. So several appends are replayed one after another.
+        let whole = end == self.end && (done.len() < 2 || done[0].base != self.committed_end);
+        if whole {
             self.committed = self.machine.stable().clone();
-        } else {
-            for batch in &done {
+        }
+        for batch in &done {
+            if !whole {
                 for (offset, record) in (batch.base..).zip(&batch.records) {
                     M::replay_stable(&mut self.committed, offset, record);
                 }
             }
-        }
-        self.committed_end = end;
-        for batch in &done {
             for (offset, record) in (batch.base..).zip(&batch.records) {
                 each(&self.committed, offset, record);
             }
         }
+        if end == self.end && !whole {
+            // The same once more, but shared with the latest state.
+            self.committed = self.machine.stable().clone();
+        }
+        self.committed_end = end;
         while self.waiting.front().is_some_and(|(at, _)| *at <= end) {
             if let Some((_, answer)) = self.waiting.pop_front() {
                 release(answer);

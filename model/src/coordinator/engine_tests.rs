@@ -100,3 +100,14 @@ fn a_compacted_log_may_end_behind_its_last_record() {
     assert_eq!(e.wait("written"), None);
     assert_eq!(commit(&mut e, 10), (vec![(9, 2)], vec!["written"]));
 }
+
+#[test]
+fn appends_that_commit_together_are_seen_one_after_another() {
+    let mut e = engine();
+    e.appended(vec![1, 2]);
+    e.appended(vec![4]);
+    let mut seen = Vec::new();
+    e.on_committed(3, |state, offset, _| seen.push((offset, *state)), |_| {});
+    assert_eq!(seen, [(0, 3), (1, 3), (2, 7)]);
+    assert_eq!((*e.committed(), e.latest().total), (7, 7));
+}

@@ -68,11 +68,12 @@ pub mod controller;
 pub mod log;
 pub mod mirror;
 pub mod prototype;
+pub mod quorum;
 pub mod replication;
 pub mod transactions;
 
-/// Words of the bit set: eight rooms of 64.
-const WORDS: usize = 8;
+/// Words of the bit set: nine rooms of 64.
+const WORDS: usize = 9;
 
 /// Which guards and quirks are on at one node, and which conditions were ever refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,6 +149,7 @@ const ROOMS: [(&str, &[Row]); WORDS] = [
     ("transactions", transactions::ROWS),
     ("prototype", prototype::ROWS),
     ("alignment", alignment::ROWS),
+    ("quorum", quorum::ROWS),
 ];
 
 /// All rows, in order of bit.

@@ -321,6 +321,8 @@ config! {
     "Limit of any fetch answer." "fetch.max.bytes" => fetch_max_bytes: u32 = 57_671_680, min 1024;
     "Fetch sessions kept." "max.incremental.fetch.session.cache.slots" => max_incremental_fetch_session_cache_slots: u32 = 1_000, min 0;
     "A producer id unused for so long is forgotten." "producer.id.expiration.ms" => producer_id_expiration_ms: u64 = 86_400_000, min 1;
+    "How long a voter waits for an election before it looks for votes itself; up to twice that, drawn." "controller.quorum.election.timeout.ms" => controller_quorum_election_timeout_ms: u64 = 1_000, min 1;
+    "How long a voter does without its leader, and a leader without a majority that fetches (half as long again)." "controller.quorum.fetch.timeout.ms" => controller_quorum_fetch_timeout_ms: u64 = 2_000, min 1;
     "A metadata snapshot is written after so many bytes." "metadata.log.max.record.bytes.between.snapshots" => metadata_log_max_record_bytes_between_snapshots: u64 = 20_971_520, min 1;
     "Partitions of `__mirror_state`; must not change afterwards (spec 7.1)." "mirror.state.topic.num.partitions" => mirror_state_topic_num_partitions: u32 = 50, min 1;
     "Replicas of `__mirror_state`." "mirror.state.topic.replication.factor" => mirror_state_topic_replication_factor: u32 = 3, min 1;

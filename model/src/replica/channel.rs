@@ -1,9 +1,9 @@
 //! A broker's way to the active controller: a queue of requests that are sent to whoever is believed to lead the quorum, and
 //! sent again elsewhere when it does not (KIP-590). A broker has several, so that a slow request does not delay heartbeats.
 
-use crate::ids::{ConnId, Nanos, NodeId, Now, PartitionIx};
+use crate::controller::quorum_link::QuorumLink;
+use crate::ids::{ConnId, LeaderEpoch, Nanos, NodeId, Now, PartitionIx};
 use crate::ports::{Cx, Timer};
-use crate::replica::quorum_link::QuorumLink;
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{Body, Message};
 use std::collections::VecDeque;
@@ -57,6 +57,8 @@ struct Asked {
 #[derive(Clone, Debug)]
 pub struct ControllerChannel {
     link: QuorumLink,
+    /// The latest epoch of a leader that was named.
+    epoch: LeaderEpoch,
     queue: VecDeque<Asked>,
     in_flight: VecDeque<Asked>,
     timer: Timer,
@@ -70,6 +72,7 @@ impl ControllerChannel {
     pub fn new(voters: Vec<NodeId>, timer: Timer, timeout: Nanos) -> Self {
         Self {
             link: QuorumLink::new(voters, 0),
+            epoch: LeaderEpoch::NONE,
             queue: VecDeque::new(),
             in_flight: VecDeque::new(),
             timer,
@@ -84,13 +87,16 @@ impl ControllerChannel {
         self.pump(now, cx);
     }
 
-    /// The quorum's leader, as another source knows it.
-    pub fn set_leader(&mut self, leader: Option<NodeId>, now: Now, cx: &mut Cx) {
+    /// The quorum's leader, as another source knows it. One of a later epoch is asked at once what an earlier one has not
+    /// answered: that one may be cut off, and whatever it would do now is not committed.
+    pub fn set_leader(&mut self, leader: Option<NodeId>, epoch: LeaderEpoch, now: Now, cx: &mut Cx) {
         if leader.is_none() || self.link.leader() == leader {
             return;
         }
+        let newer = epoch > self.epoch;
+        self.epoch = self.epoch.max(epoch);
         self.link.set_leader(leader);
-        if !self.link.is_to_leader() && self.in_flight.is_empty() {
+        if !self.link.is_to_leader() && (newer || self.in_flight.is_empty()) {
             self.hang_up(now.mono, cx);
             self.link.retry_now(now.mono);
             self.pump(now, cx);

@@ -2,8 +2,8 @@
 //!
 //! Read in this order: [`partition`] (what is kept per replica), [`roles`] (what metadata makes of it), [`append`] (writes and
 //! the watermark), [`isr`] (who is in sync), [`fetch_session`] and [`fetch_serve`] (the serving side of a fetch),
-//! [`queries`] (offsets and epochs), [`replica_fetcher`] and [`follower`] (the fetching side), [`barrier`] (waits of a mirror), [`cleaning`] (log compaction); [`quorum_link`] and [`channel`] (the
-//! way to the controller).
+//! [`queries`] (offsets and epochs), [`replica_fetcher`] and [`follower`] (the fetching side), [`barrier`] (waits of a mirror), [`cleaning`] (log compaction); [`channel`] (the way to the
+//! controller).
 
 pub mod alignment;
 pub mod append;
@@ -18,7 +18,6 @@ pub mod follower;
 pub mod isr;
 pub mod partition;
 pub mod queries;
-pub mod quorum_link;
 pub mod replica_fetcher;
 pub mod roles;
 pub mod upkeep;

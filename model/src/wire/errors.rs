@@ -143,6 +143,8 @@ codes! {
     SnapshotNotFound = 98,
     /// A stale leader epoch in a raft request.
     FencedStateEpoch = 124,
+    /// A message of the quorum is for a voter with another disk (KIP-853).
+    InvalidVoterKey = 125,
     /// Client writes are refused: the topic is a mirror.
     ReadOnlyTopic = 134,
     /// A mirror of that name exists.

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 
 pub use crate::wire::mirrors::*;
+pub use crate::wire::quorum::*;
 pub use crate::wire::transactions::*;
 
 /// A request or response on a connection; the response carries the request's correlation id.
@@ -66,6 +67,12 @@ bodies! {
     InitProducerIdRequest, InitProducerIdResponse;
     /// API 1 on the metadata log (KIP-595).
     RaftFetchRequest, RaftFetchResponse;
+    /// API 52 (KIP-595, 996).
+    VoteRequest, VoteResponse;
+    /// API 53 (KIP-595).
+    BeginQuorumEpochRequest, BeginQuorumEpochResponse;
+    /// API 54 (KIP-595).
+    EndQuorumEpochRequest, EndQuorumEpochResponse;
     /// API 59 (KIP-630).
     FetchSnapshotRequest, FetchSnapshotResponse;
     /// API 62 (KIP-631).
@@ -471,6 +478,8 @@ pub struct PartitionMetadata {
 pub struct RaftFetchRequest {
     /// Who fetches: the node id (broker or controller id within the cluster).
     pub replica: i32,
+    /// The directory of its metadata log: a voter with another disk is no voter (KIP-853).
+    pub directory: u128,
     /// Leader epoch the fetcher knows, −1 for none.
     pub current_epoch: LeaderEpoch,
     /// Next offset wanted.

@@ -4,5 +4,6 @@ pub mod codec;
 pub mod errors;
 pub mod messages;
 pub mod mirrors;
+pub mod quorum;
 pub mod size;
 pub mod transactions;

@@ -25,6 +25,8 @@ use std::sync::Arc;
 
 #[path = "size_mirrors.rs"]
 mod mirrors;
+#[path = "size_quorum.rs"]
+mod quorum;
 #[path = "size_transactions.rs"]
 mod transactions;
 
@@ -89,6 +91,9 @@ pub fn api(body: &Body) -> Api {
         B::ElectLeadersRequest(_) | B::ElectLeadersResponse(_) => (43, 2),
         B::IncrementalAlterConfigsRequest(_) | B::IncrementalAlterConfigsResponse(_) => (44, 1),
         B::AlterPartitionRequest(_) | B::AlterPartitionResponse(_) => (56, 3),
+        B::VoteRequest(_) | B::VoteResponse(_) => (52, 2),
+        B::BeginQuorumEpochRequest(_) | B::BeginQuorumEpochResponse(_) => (53, 1),
+        B::EndQuorumEpochRequest(_) | B::EndQuorumEpochResponse(_) => (54, 1),
         B::FetchSnapshotRequest(_) | B::FetchSnapshotResponse(_) => (59, 1),
         B::BrokerRegistrationRequest(_) | B::BrokerRegistrationResponse(_) => (62, 4),
         B::BrokerHeartbeatRequest(_) | B::BrokerHeartbeatResponse(_) => (63, 1),
@@ -214,10 +219,6 @@ fn body_size(body: &Body) -> usize {
         B::ProduceResponse(r) => produce_response(r),
         B::FetchRequest(r) => fetch_request(r),
         B::FetchResponse(r) => fetch_response(r),
-        B::RaftFetchRequest(_) => RAFT_FETCH_REQUEST,
-        B::RaftFetchResponse(r) => raft_fetch_response(r),
-        B::FetchSnapshotRequest(_) => FETCH_SNAPSHOT_REQUEST,
-        B::FetchSnapshotResponse(r) => fetch_snapshot_response(r),
         // Replica, isolation, (index, leader epoch, timestamp)*, timeout.
         B::ListOffsetsRequest(r) => by_name(r.parts.len(), I32 + I32 + I64) + I32 + I8 + I32 + TAGS,
         // (Index, error, timestamp, offset, leader epoch)*.
@@ -282,7 +283,9 @@ fn body_size(body: &Body) -> usize {
             let topics = by_name(r.parts.len(), I32 + I64 + I32 + NULL + ERROR);
             THROTTLE + array(1) + string(GROUP_LEN) + topics + ERROR + TAGS + TAGS
         }
-        body => transactions::body_size(body).unwrap_or_else(|| mirrors::body_size(body)),
+        body => quorum::body_size(body)
+            .or_else(|| transactions::body_size(body))
+            .unwrap_or_else(|| mirrors::body_size(body)),
     }
 }
 
@@ -380,47 +383,6 @@ fn diverging(epoch: LeaderEpoch, end: Offset) -> usize {
 /// One topic with one partition, by id or name.
 const fn single(topic: usize) -> usize {
     array(1) + topic + array(1) + TAGS
-}
-
-/// A fetch without session of the metadata partition, with the tagged fields of a quorum member: cluster id, replica state,
-/// replica directory id, high watermark.
-const RAFT_FETCH_REQUEST: usize = I32
-    + I32
-    + I32
-    + I8
-    + I32
-    + I32
-    + NULL
-    + TAGS
-    + tagged(string(CLUSTER_ID_LEN))
-    + tagged(REPLICA_STATE)
-    + single(UUID)
-    + FETCH_PART
-    + tagged(UUID)
-    + tagged(I64)
-    + NULL;
-
-fn raft_fetch_response(r: &RaftFetchResponse) -> usize {
-    let known = r.leader.is_some();
-    let fields = r.diverging.map_or(0, |end| diverging(end.epoch, end.end))
-        + tagged_if(known || r.epoch != LeaderEpoch::NONE, I32 + I32 + TAGS)
-        + tagged_if(r.snapshot.is_some(), SNAPSHOT_ID);
-    let part = FETCH_ANSWER + string(bytes_in(&r.batches)) + NULL + fields;
-    THROTTLE + ERROR + I32 + single(UUID) + part + TAGS + endpoints_field(usize::from(known))
-}
-
-/// Cluster id (tagged), replica, max bytes; partition, leader epoch, snapshot id, position, directory id (tagged).
-const FETCH_SNAPSHOT_REQUEST: usize = tagged(string(CLUSTER_ID_LEN))
-    + I32
-    + I32
-    + single(string(METADATA_TOPIC.len()))
-    + (I32 + I32 + SNAPSHOT_ID + I64 + TAGS + tagged(UUID))
-    + TAGS;
-
-fn fetch_snapshot_response(r: &FetchSnapshotResponse) -> usize {
-    // Index, error, snapshot id, size, position, bytes; leader and epoch as a tagged field.
-    let part = I32 + ERROR + SNAPSHOT_ID + I64 + I64 + string(bytes_in(&r.bytes)) + TAGS + tagged(I32 + I32 + TAGS);
-    THROTTLE + ERROR + single(string(METADATA_TOPIC.len())) + part + TAGS
 }
 
 // ---------------------------------------------------------------------------------------- metadata, brokers, controllers

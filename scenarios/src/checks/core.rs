@@ -10,13 +10,13 @@ use super::sight::{LogSight, Sight};
 use super::transactions;
 use super::{
     l01_decided, l02_everywhere, l03_registered, l04_leaders, l05_in_sync, l06_watermark, l07_stable, l08_mirrored,
-    l09_no_transient_state, l10_desired, l11_retried, l13_consumers, l14_metadata, l16_bad_neighbours, l19_time, lives,
-    mirror_events, s01_valid_log, s02_log_matching, s03_leader_completeness, s04_candidate_completeness,
-    s05_quorum_superset, s06_no_global_loss, s07_watermarks, s08_repeatable_read, s09_epochs, s10_one_writer,
-    s11_no_zombie_ack, s12_membership, s13_metadata, s14_unclean_exclusion, s15_recovery, s16_idempotence,
-    s17_producer_table, s18_atomicity, s19_stable, s21_log_start, s22_visible_ends, s30_mirror_equality,
-    s38_durable_states, s47_no_loop, s48_source_identity, s49_desired_rules, s50_honest_lag, s51_legal_compaction,
-    walk,
+    l09_no_transient_state, l10_desired, l11_retried, l13_consumers, l14_metadata, l16_bad_neighbours, l17_quorum,
+    l19_time, lives, mirror_events, s01_valid_log, s02_log_matching, s03_leader_completeness,
+    s04_candidate_completeness, s05_quorum_superset, s06_no_global_loss, s07_watermarks, s08_repeatable_read,
+    s09_epochs, s10_one_writer, s11_no_zombie_ack, s12_membership, s13_metadata, s14_unclean_exclusion, s15_recovery,
+    s16_idempotence, s17_producer_table, s18_atomicity, s19_stable, s21_log_start, s22_visible_ends,
+    s30_mirror_equality, s38_durable_states, s47_no_loop, s48_source_identity, s49_desired_rules, s50_honest_lag,
+    s51_legal_compaction, walk,
 };
 use mirrorlab_model::ids::{LeaderEpoch, Nanos, NodeId, Offset, PartitionIx};
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent};
@@ -136,7 +136,13 @@ impl Core {
         }
         let Some(c) = self.ghost.clusters.get_mut(usize::from(cluster)) else { return };
         if part == Part::Controller && matches!(stop, Stop::Wiped | Stop::Failed) {
-            c.committed.clear(); // the only voter's log is gone: S13 has nothing to hold it to
+            c.lost.insert(node);
+            if c.lost.len() * 2 > self.roster.clusters[usize::from(cluster)].controllers.len() {
+                // A majority's logs are gone: S13 has nothing to hold the others to.
+                c.committed.clear();
+                c.led.clear();
+                c.lost.clear();
+            }
         }
         let Part::Broker(slot) = part else { return };
         c.broker(slot).stop = Some(stop);
@@ -264,6 +270,7 @@ impl Core {
             }
             Trace::MetadataApplied { end, hash } => s13_metadata::applied(&mut cx, c, end, hash),
             Trace::MetadataCommitted { end, hash } => s13_metadata::committed(&mut cx, c, end, hash),
+            Trace::MetadataReplicated { end, hash } => s13_metadata::replicated(&mut cx, c, end, hash),
             Trace::Mirrored { .. }
             | Trace::MirrorFetcherAdded { .. }
             | Trace::MirrorFetcherRemoved { .. }
@@ -371,6 +378,9 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
                 s14_unclean_exclusion::registered(cx, &c.partitions[ix]);
             }
         }
+        Trace::QuorumLed { epoch } => s13_metadata::led(cx, c, epoch),
+        Trace::VoteGranted { epoch, candidate } => s13_metadata::voted(cx, c, epoch, candidate),
+        Trace::MetadataTruncated { to, committed } => s13_metadata::cut(cx, to, committed),
         Trace::MirrorOrdered { topic, desired } => c.orders.entry(topic).or_default().note(desired),
         Trace::MirrorStatesLoaded { partition, end } => {
             cx.at.partition = Some(partition);
@@ -594,6 +604,7 @@ impl Core {
         let mut look = Look { sight, roster: &self.roster, ghost: &self.ghost, report: &mut report };
         l19_time::left(&mut look);
         l03_registered::left(&mut look);
+        l17_quorum::left(&mut look);
         l14_metadata::left(&mut look);
         l04_leaders::left(&mut look);
         l05_in_sync::left(&mut look);

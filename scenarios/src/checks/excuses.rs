@@ -47,6 +47,8 @@ pub enum Excuse {
     TooFewReplicas,
     /// The node is down for good.
     NodeDown,
+    /// The network between two nodes is down for good.
+    CutOff,
     /// The source cluster cannot be reached, for good.
     SourceDown,
     /// The operator holds the mirror: paused or stopped.
@@ -68,7 +70,7 @@ pub enum Excuse {
 
 impl Excuse {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::UncleanElection,
         Self::LossyCrashes,
         Self::UncleanStops,
@@ -77,6 +79,7 @@ impl Excuse {
         Self::NoEligibleReplica,
         Self::TooFewReplicas,
         Self::NodeDown,
+        Self::CutOff,
         Self::SourceDown,
         Self::Held,
         Self::OrderWaits,
@@ -99,6 +102,7 @@ impl Excuse {
             Self::NoEligibleReplica => "no eligible replica",
             Self::TooFewReplicas => "too few replicas",
             Self::NodeDown => "node down",
+            Self::CutOff => "cut off",
             Self::SourceDown => "source down",
             Self::Held => "held by the operator",
             Self::OrderWaits => "order waits",
@@ -119,6 +123,7 @@ impl Excuse {
             | Self::NoEligibleReplica
             | Self::TooFewReplicas
             | Self::NodeDown
+            | Self::CutOff
             | Self::SourceDown => Whose::Environment,
             // An unclean election is a setting that prefers service to data.
             Self::UncleanElection

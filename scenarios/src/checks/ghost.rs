@@ -466,6 +466,12 @@ pub struct ClusterGhost {
     pub brokers: Vec<BrokerGhost>,
     /// Ends and hashes of the committed metadata log, ascending.
     pub committed: Vec<(i64, u64)>,
+    /// Who led the quorum, by epoch.
+    pub led: BTreeMap<LeaderEpoch, NodeId>,
+    /// Votes that were given, by epoch and voter.
+    pub votes: BTreeMap<(LeaderEpoch, NodeId), NodeId>,
+    /// Controllers whose disk was lost since the last one was: the metadata log has nothing to be held to when a majority was.
+    pub lost: std::collections::BTreeSet<NodeId>,
     /// Log ends that were durable when a broker was about to stop, by slot and partition.
     pub promised: BTreeMap<(u16, PartitionIx), Offset>,
     /// What clients were told as ends, by client and partition: the lineage and the end.

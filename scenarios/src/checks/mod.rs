@@ -24,6 +24,7 @@ mod l11_retried;
 mod l13_consumers;
 mod l14_metadata;
 mod l16_bad_neighbours;
+mod l17_quorum;
 mod l19_time;
 pub mod liveness;
 pub mod lives;

@@ -30,6 +30,8 @@ pub struct ClusterPlace {
     pub name: Arc<str>,
     /// Brokers by slot.
     pub brokers: Vec<NodeId>,
+    /// Controllers.
+    pub controllers: Vec<NodeId>,
 }
 
 /// One mirror.

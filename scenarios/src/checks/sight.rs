@@ -128,6 +128,21 @@ pub struct PositionSight {
     pub read_committed: bool,
 }
 
+/// A controller as a voter of its quorum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VoterSight {
+    /// Its epoch.
+    pub epoch: LeaderEpoch,
+    /// Whom it follows, itself if it leads; `None`: it looks for a leader, or waits for one.
+    pub follows: Option<NodeId>,
+    /// It has no vote: its disk was replaced.
+    pub is_observer: bool,
+    /// What it waits for, for people.
+    pub state: &'static str,
+    /// It applied everything below.
+    pub committed: i64,
+}
+
 /// A world, read-only.
 pub trait Sight {
     /// A log of it.
@@ -147,6 +162,12 @@ pub trait Sight {
     fn image(&self, cluster: u8) -> Option<&MetadataImage>;
     /// The metadata that a broker applied.
     fn broker_image(&self, node: NodeId) -> Option<&MetadataImage>;
+    /// Whether nothing is in the way between two nodes, either way.
+    fn is_reachable(&self, from: NodeId, to: NodeId) -> bool;
+    /// A controller that runs, as a voter.
+    fn voter(&self, node: NodeId) -> Option<VoterSight>;
+    /// The metadata log of a controller that runs.
+    fn metadata_log(&self, node: NodeId) -> Option<Self::Log<'_>>;
     /// A broker's registration as it knows it.
     fn broker_epoch(&self, node: NodeId) -> Option<BrokerEpoch>;
     /// A replica in a running broker.

@@ -118,7 +118,11 @@ fn roster(setup: &Setup) -> Roster {
     let mut roster = Roster::default();
     for (cluster, c) in setup.clusters.iter().enumerate() {
         let cluster = cluster as u8;
-        roster.clusters.push(ClusterPlace { name: c.name.clone(), brokers: c.brokers.clone() });
+        roster.clusters.push(ClusterPlace {
+            name: c.name.clone(),
+            brokers: c.brokers.clone(),
+            controllers: c.controllers.clone(),
+        });
         for (slot, node) in c.brokers.iter().enumerate() {
             let name = format!("{}/broker-{}", c.name, slot + 1);
             roster.seat(*node, &name, Place { cluster, part: Part::Broker(slot as u16) });

@@ -36,6 +36,10 @@ pub enum Kind {
     PositionReset,
     TxnEnded,
     TxnDecided,
+    QuorumLed,
+    VoteGranted,
+    MetadataReplicated,
+    MetadataTruncated,
     /// A process ended by itself.
     Exited,
 }
@@ -114,8 +118,8 @@ checks! {
         [Acked], [Event], "AcksAllWaits, DeposedLeaderRefuses off";
     "S12" "membership" "ISR and ELR are disjoint sets of replicas, with the leader in the ISR and no fenced newcomer.", "catalogue S12; KIP-841, KIP-903, KIP-966",
         [PartitionChanged BrokerFenced], [Event], "the controller's guards of AlterPartition off";
-    "S13" "metadata" "What a broker applied is a prefix of what the controller committed.", "catalogue S13; TLA+ MetadataLogMatching",
-        [MetadataApplied MetadataCommitted], [Event], "an observer that skips or repeats a record; a metadata log that loses committed records";
+    "S13" "metadata" "What a broker or voter applied is a prefix of what was committed; a majority has that, nobody cuts it, and one controller leads per epoch.", "catalogue S13; TLA+ MetadataLogMatching, ElectionSafety, LeaderCompleteness; KIP-595",
+        [MetadataApplied MetadataCommitted MetadataReplicated MetadataTruncated QuorumLed VoteGranted], [Event], "an observer that skips or repeats a record; the quorum's guards of votes and commits off";
     "S14" "unclean exclusion" "After a lossy stop a replica is in no candidate set until it caught up.", "catalogue S14; KIP-966",
         [PartitionChanged Registered], [Event], "CleanShutdownChecked off; ISR growth without a check of positions";
     "S15" "recovery" "A restarted log is a prefix of what it was, at least what was durable; a killed process loses nothing.", "catalogue S15",
@@ -186,6 +190,7 @@ checks! {
     "L13" "consumers" "Every consumer reads everything before it.", "catalogue L13", [], [Liveness], "a redirect loop; a session error without end";
     "L14" "metadata" "Every broker applies all committed metadata; a mirror topic has its source's partitions.", "catalogue L14, S46; spec 6.3", [], [Liveness], "an observer that stops asking; a sync that sees no growth";
     "L16" "bad neighbours" "A partition that is bad for good does not stop others of its mirror.", "catalogue L16; decision 2", [], [Liveness], "OneBadTopicRefusesAll on; a request that fails as a whole";
+    "L17" "quorum" "Every controller that is up follows the one that leads, or leads.", "catalogue L17; KIP-595, KIP-996; TLA+ NotStuckInProspective, EventuallyLeaderElected", [], [Liveness], "ProspectiveLearnsLeader, ResignWithoutMajority off";
     "L19" "time" "No node runs without end at one instant.", "catalogue L19", [], [Liveness], "a lane that wakes itself";
 }
 

@@ -7,6 +7,7 @@ mod lived;
 mod lives;
 mod mirrors;
 mod orders;
+mod quorum;
 mod transactions;
 
 use super::ghost::Stop;

@@ -1,8 +1,11 @@
 //! A simulated world as checks see it.
 
-use super::sight::{LeaderSight, LogSight, MirrorSight, PositionSight, ProducerSight, ReplicaSight, Sight, Sum};
+use super::sight::{
+    LeaderSight, LogSight, MirrorSight, PositionSight, ProducerSight, ReplicaSight, Sight, Sum, VoterSight,
+};
 use crate::setup::Setup;
 use mirrorlab_model::client::consumer::Awaits;
+use mirrorlab_model::controller::quorum::State;
 use mirrorlab_model::ids::{BrokerEpoch, Nanos, NodeId, Now, Offset, PartitionIx};
 use mirrorlab_model::log::{EpochEntry, Log, ProducerStates};
 use mirrorlab_model::metadata::image::MetadataImage;
@@ -118,6 +121,30 @@ impl Sight for WorldSight<'_> {
     }
     fn broker_image(&self, node: NodeId) -> Option<&MetadataImage> {
         self.world.node(node).broker().map(|b| &b.image)
+    }
+    fn is_reachable(&self, from: NodeId, to: NodeId) -> bool {
+        let net = self.world.net();
+        !net.is_cut(from, to) && !net.is_cut(to, from)
+    }
+    fn voter(&self, node: NodeId) -> Option<VoterSight> {
+        let controller = self.world.node(node).controller()?;
+        let quorum = controller.quorum();
+        let follows = match quorum.state() {
+            State::Follower { .. } | State::Leader(_) | State::Observer => quorum.leader(),
+            _ => None,
+        };
+        Some(VoterSight {
+            epoch: quorum.epoch(),
+            follows,
+            is_observer: *quorum.state() == State::Observer,
+            state: quorum.state().name(),
+            committed: controller.committed_image().end().0,
+        })
+    }
+    fn metadata_log(&self, node: NodeId) -> Option<WorldLog<'_>> {
+        let node = self.world.node(node);
+        let log = node.controller()?.log()?;
+        Some(WorldLog { log, disk: node.disk.look(self.world.store()) })
     }
     fn broker_epoch(&self, node: NodeId) -> Option<BrokerEpoch> {
         self.world.node(node).broker().map(|b| b.epoch())

@@ -47,6 +47,14 @@ pub enum ChaosKind {
     MirrorPause,
     /// A mirror's topics are stopped, then started.
     MirrorStop,
+    /// A controller of a quorum is killed; the page cache stays.
+    ControllerCrash,
+    /// A controller of a quorum loses power.
+    ControllerPowerLoss,
+    /// A controller of a quorum stands still.
+    ControllerPause,
+    /// A controller of a quorum is cut off from everybody.
+    ControllerPartition,
 }
 
 impl ChaosKind {
@@ -71,7 +79,20 @@ impl ChaosKind {
         ("client_pause", Self::ClientPause),
         ("mirror_pause", Self::MirrorPause),
         ("mirror_stop", Self::MirrorStop),
+        ("controller_crash", Self::ControllerCrash),
+        ("controller_power_loss", Self::ControllerPowerLoss),
+        ("controller_pause", Self::ControllerPause),
+        ("controller_partition", Self::ControllerPartition),
     ];
+
+    /// Whether it hits a controller; no more than a minority of a quorum is out of service at once.
+    #[must_use]
+    pub const fn hits_controller(self) -> bool {
+        matches!(
+            self,
+            Self::ControllerCrash | Self::ControllerPowerLoss | Self::ControllerPause | Self::ControllerPartition
+        )
+    }
 
     /// Whether it takes a broker out of service, so that `max_down` counts it.
     #[must_use]
@@ -86,7 +107,7 @@ impl ChaosKind {
                 | Self::OneWay
                 | Self::DiskStall
                 | Self::DiskFull
-        )
+        ) || self.hits_controller()
     }
 }
 

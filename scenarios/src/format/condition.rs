@@ -122,6 +122,8 @@ pub enum Term {
     Read(String),
     /// `attempts(TOPIC[, P])`: retries since the last success.
     Attempts(Where),
+    /// `term(CLUSTER)`: the epoch in which a controller of the cluster is active; 0 while none is.
+    Term(String),
     /// `up(NODE)`: the process runs.
     Up(super::action::NodeRef),
     /// `down(NODE)`: the process has ended, or never ran.
@@ -167,6 +169,7 @@ impl Term {
         "acked",
         "read",
         "attempts",
+        "term",
         "up",
         "down",
         "done",
@@ -195,6 +198,7 @@ impl Term {
             Self::Acked(_) => "acked",
             Self::Read(_) => "read",
             Self::Attempts(_) => "attempts",
+            Self::Term(_) => "term",
             Self::Up(_) => "up",
             Self::Down(_) => "down",
             Self::Done(_) => "done",
@@ -222,7 +226,7 @@ impl Term {
             | Self::PositionEpoch(at)
             | Self::PositionOffset(at)
             | Self::Attempts(at) => Some(at),
-            Self::Acked(_) | Self::Read(_) | Self::Up(_) | Self::Down(_) | Self::Done(_) => None,
+            Self::Acked(_) | Self::Read(_) | Self::Term(_) | Self::Up(_) | Self::Down(_) | Self::Done(_) => None,
         }
     }
 
@@ -244,7 +248,7 @@ impl fmt::Display for Term {
         write!(f, "{}(", self.name())?;
         match self {
             Self::RecordEpoch(at, offset) => write!(f, "{at}, {offset}")?,
-            Self::Acked(name) | Self::Read(name) | Self::Done(name) => f.write_str(name)?,
+            Self::Acked(name) | Self::Read(name) | Self::Term(name) | Self::Done(name) => f.write_str(name)?,
             // A node that is itself a call holds a comma, so it stands in quotes.
             Self::Up(node) | Self::Down(node) => write!(f, "\"{node}\"")?,
             _ => self.place().map_or(Ok(()), |at| at.fmt(f))?,

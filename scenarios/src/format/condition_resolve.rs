@@ -188,6 +188,7 @@ impl Build<'_> {
             "partitions" => self.one(places, call).and_then(|at| self.absent_topic(&at)).map(Term::Partitions),
             "acked" => self.one(places, call).and_then(|at| self.producer(&at)).map(Term::Acked),
             "read" => self.one(places, call).and_then(|at| self.consumer(&at)).map(Term::Read),
+            "term" => self.one(places, call).and_then(|at| self.cluster(&at)).map(Term::Term),
             "up" => self.one(places, call).and_then(|at| self.node(&at)).map(Term::Up),
             "down" => self.one(places, call).and_then(|at| self.node(&at)).map(Term::Down),
             "done" => self.done(places, call),

@@ -167,7 +167,6 @@ fn mistakes_are_told_apart() {
         ("[clusters.x]\nbrokers = 4294967296\n", "out-of-range"),
         ("[clusters.x]\nbrokers = -1\n", "negative"),
         ("[clusters.x]\nbrokers = 2\ndefault_rf = 3\n", "impossible-replication"),
-        ("[clusters.x]\ncontrollers = 3\n", "not-yet"),
         ("[clusters.x]\nbrokers = 995\n", "too-many"),
         ("[clusters.clients]\n", "bad-name"),
         ("[topics.a]\non = \"east\"\nrf = 4\n", "impossible-replication"),

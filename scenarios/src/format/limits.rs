@@ -12,6 +12,8 @@ pub const DEPTH: usize = 16;
 pub const NAME_BYTES: usize = 249;
 /// Bytes of `title`, `why` and `origin`.
 pub const PROSE_BYTES: usize = 16 << 10;
+/// Controllers of one cluster.
+pub const CONTROLLERS: u32 = 5;
 /// Brokers of all clusters together.
 pub const BROKERS: u32 = 1_000;
 /// Partitions times replicas over all topics, mirrored ones counted on both sides.

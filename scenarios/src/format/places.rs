@@ -11,6 +11,8 @@ pub enum NodeRef {
     Broker(String, u32),
     /// `east/controller-1`, counted from 1.
     Controller(String, u32),
+    /// `active(east)`: the active controller when the step is due.
+    Active(String),
     /// `east/*`: all brokers.
     Brokers(String),
     /// `clients/shop`: a producer or consumer; of `count` alike, all.
@@ -26,6 +28,7 @@ impl fmt::Display for NodeRef {
         match self {
             Self::Broker(cluster, n) => write!(f, "{cluster}/broker-{n}"),
             Self::Controller(cluster, n) => write!(f, "{cluster}/controller-{n}"),
+            Self::Active(cluster) => write!(f, "active({cluster})"),
             Self::Brokers(cluster) => write!(f, "{cluster}/*"),
             Self::Client(name) => write!(f, "clients/{name}"),
             Self::Leader(cluster, topic, partition) => write!(f, "leader({cluster}/{topic}, {partition})"),
@@ -81,7 +84,7 @@ macro_rules! described {
     ($($name:ident: $says:literal;)*) => { $( as_text!($name, { "type": "string", "description": $says }); )* };
 }
 described! {
-    NodeRef: "east/broker-1, east/controller-1, east/* (all brokers), clients/NAME, leader(east/TOPIC, PARTITION) or coordinator(MIRROR)";
+    NodeRef: "east/broker-1, east/controller-1, east/* (all brokers), clients/NAME, leader(east/TOPIC, PARTITION), active(east) (the active controller) or coordinator(MIRROR)";
     Place: "a site (also site:NAME), a cluster, or a node";
     After: "a duration (2 s), a number of batches (3 batches) or of records (100 records)";
     Condition: "terms such as mirror(orders) == MIRRORING, lag(orders) == 0, acked(shop) >= 100, joined by and, or and parentheses";

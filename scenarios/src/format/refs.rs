@@ -135,12 +135,15 @@ impl Build<'_> {
         if let Some(inner) = inside("leader(") {
             return self.leader_node(at, &inner);
         }
+        if let Some(inner) = inside("active(") {
+            return self.cluster(&At { value: inner, span: at.span.clone() }).map(NodeRef::Active);
+        }
         if let Some(inner) = inside("coordinator(") {
             return self.mirror(&At { value: inner, span: at.span.clone() }).map(NodeRef::Coordinator);
         }
         let Some((owner, process)) = at.value.split_once('/') else {
-            let help = "write CLUSTER/broker-N, CLUSTER/controller-1, CLUSTER/*, clients/NAME, leader(CLUSTER/TOPIC, PARTITION) \
-                        or coordinator(MIRROR)";
+            let help = "write CLUSTER/broker-N, CLUSTER/controller-1, CLUSTER/*, clients/NAME, leader(CLUSTER/TOPIC, PARTITION), \
+                        active(CLUSTER) or coordinator(MIRROR)";
             let help = match self.stage.clusters.first_key_value() {
                 Some((name, _)) => format!("{help}; for example \"{name}/broker-1\""),
                 None => help.to_owned(),

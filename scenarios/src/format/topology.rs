@@ -85,13 +85,7 @@ impl Build<'_> {
     fn read_cluster(&mut self, name: &str, t: &mut Table<'_, '_>) -> Cluster {
         let cx = &mut self.cx;
         let brokers = t.count32(cx, "brokers", 1..=limits::BROKERS).unwrap_or(3);
-        let controllers = t.count(cx, "controllers", 1..=9);
-        if let Some(controllers) = controllers.filter(|c| c.value != 1) {
-            let message = format!("{} controllers are not supported yet", controllers.value);
-            let help = "write `controllers = 1`; a quorum of 3 comes in a later version".to_owned();
-            self.not_yet(&controllers.span, message, help);
-        }
-        let cx = &mut self.cx;
+        let controllers = t.count32(cx, "controllers", 1..=limits::CONTROLLERS).unwrap_or(1);
         let site = t.text(cx, "site");
         let default_rf = self.replicas(t, "default_rf", brokers, name).unwrap_or(brokers.min(3));
         let min_isr = self.replicas(t, "min_isr", brokers, name).unwrap_or(default_rf.saturating_sub(1).max(1));
@@ -104,7 +98,7 @@ impl Build<'_> {
         }
         Cluster {
             brokers,
-            controllers: 1,
+            controllers,
             site: site.map_or_else(|| name.to_owned(), |at| at.value),
             default_rf,
             min_isr,
@@ -125,12 +119,6 @@ impl Build<'_> {
         let help = "write two numbers, such as \"2.6\" or \"4.0\"; without it, the cluster knows everything that this model does";
         self.cx.error(&release.span, "bad-value", message, help.to_owned());
         None
-    }
-
-    /// Refuses what a later version will do.
-    pub(crate) fn not_yet(&mut self, span: &Range<usize>, message: String, help: String) {
-        use super::diagnostics::{Fault, Problem};
-        self.cx.problems.add(span, Problem::new(Fault::Version, "not-yet", message).help(help));
     }
 
     /// A number of replicas, which must find brokers.

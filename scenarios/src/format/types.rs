@@ -55,7 +55,7 @@ impl Profile {
 pub struct Cluster {
     /// Brokers: NAME/broker-1 to NAME/broker-N. Default 3.
     pub brokers: u32,
-    /// Controllers: NAME/controller-1. Only 1 for now.
+    /// Controllers, 1 to 5: NAME/controller-1 and so on. Default 1.
     pub controllers: u32,
     /// Where it stands. Default: a site of the cluster's own name.
     pub site: String,

@@ -17,6 +17,8 @@ const ORDER_BEFORE_END: u64 = 100_000_000;
 /// What strikes can hit.
 struct Targets {
     brokers: Vec<(String, u32)>,
+    /// Of quorums of three and more.
+    controllers: Vec<(String, u32)>,
     links: Vec<(String, [String; 2])>,
     topics: Vec<String>,
     clients: Vec<String>,
@@ -29,7 +31,9 @@ impl Targets {
         let on = |cluster: &String| chaos.on.is_empty() || chaos.on.contains(cluster);
         let brokers = stage.clusters.iter().filter(|(name, _)| on(name));
         let mirrors = stage.mirrors.iter().filter(|(_, m)| on(&m.on) && !m.later);
+        let quorums = stage.clusters.iter().filter(|(name, c)| on(name) && c.controllers > 2);
         Self {
+            controllers: quorums.flat_map(|(name, c)| (1..=c.controllers).map(move |n| (name.clone(), n))).collect(),
             brokers: brokers.flat_map(|(name, c)| (1..=c.brokers).map(move |n| (name.clone(), n))).collect(),
             links: stage.links.iter().map(|(name, l)| (name.clone(), l.between.clone())).collect(),
             topics: stage.topics.iter().filter(|(_, t)| on(&t.on)).map(|(table, _)| table.clone()).collect(),
@@ -46,13 +50,13 @@ impl Targets {
 struct Budget {
     /// Until when each strike lasts.
     active: Vec<Time>,
-    /// Which broker is out of service until when.
-    down: Vec<((String, u32), Time)>,
+    /// Which broker, or controller, is out of service until when.
+    down: Vec<(Node, Time)>,
     used: BTreeMap<ChaosKind, u32>,
 }
 
 impl Budget {
-    fn admits(&mut self, chaos: &Chaos, strike: &Drawn, at: Time) -> bool {
+    fn admits(&mut self, chaos: &Chaos, stage: &Stage, strike: &Drawn, at: Time) -> bool {
         self.active.retain(|until| *until > at);
         self.down.retain(|(_, until)| *until > at);
         let used = self.used.get(&strike.kind).copied().unwrap_or(0);
@@ -64,8 +68,13 @@ impl Budget {
             if self.down.iter().any(|(down, _)| down == broker) {
                 return false;
             }
-            let in_cluster = self.down.iter().filter(|((cluster, _), _)| *cluster == broker.0).count();
-            if strike.kind.takes_down() && in_cluster >= chaos.max_down as usize {
+            let alike = |(node, _): &&(Node, Time)| (&node.0, node.2) == (&broker.0, broker.2);
+            let limit = if broker.2 {
+                stage.clusters.get(&broker.0).map_or(0, |c| (c.controllers - 1) / 2)
+            } else {
+                chaos.max_down
+            };
+            if strike.kind.takes_down() && self.down.iter().filter(alike).count() >= limit as usize {
                 return false;
             }
         }
@@ -82,11 +91,14 @@ impl Budget {
     }
 }
 
+/// A broker, or a controller (true), by cluster and number.
+type Node = (String, u32, bool);
+
 /// A strike before the budget has its say.
 struct Drawn {
     kind: ChaosKind,
     length: Time,
-    broker: Option<(String, u32)>,
+    broker: Option<Node>,
     /// With their distance from the strike's instant.
     actions: Vec<(Time, Action)>,
 }
@@ -106,7 +118,7 @@ pub(super) fn strikes(chaos: &Chaos, stage: &Stage, vocabulary: &Vocabulary, see
         let at = Time(slot.saturating_add(below(seed, "chaos.instant", n, chaos.every.0)));
         let Some((kind, strike)) = kind_of(&weights, below(seed, "chaos.kind", n, total)) else { break };
         let Some(drawn) = drawn(kind, strike, &targets, stage, seed, n) else { continue };
-        if at >= chaos.stop || !budget.admits(chaos, &drawn, at) {
+        if at >= chaos.stop || !budget.admits(chaos, stage, &drawn, at) {
             continue;
         }
         budget.take(&drawn, at);
@@ -137,6 +149,8 @@ fn drawn(kind: ChaosKind, strike: Strike, targets: &Targets, stage: &Stage, seed
     let lasting = Some(length);
     let broker = pick(seed, "chaos.broker", n, &targets.brokers).cloned();
     let node = || broker.clone().map(|(cluster, n)| NodeRef::Broker(cluster, n));
+    let controller = pick(seed, "chaos.controller", n, &targets.controllers).cloned();
+    let voter = || controller.clone().map(|(cluster, n)| NodeRef::Controller(cluster, n));
     let link = || pick(seed, "chaos.link", n, &targets.links);
     let once = |action| vec![(Time(0), action)];
     let extra = || Time(between(seed, "chaos.extra", n, Time::millis(1), Time::secs(1)).0);
@@ -144,6 +158,14 @@ fn drawn(kind: ChaosKind, strike: Strike, targets: &Targets, stage: &Stage, seed
     let actions = match kind {
         ChaosKind::Crash => once(Action::Kill { node: node()?, restart_after: lasting, inside_task }),
         ChaosKind::PowerLoss => once(Action::PowerLoss { node: node()?, restart_after: lasting, inside_task }),
+        ChaosKind::ControllerCrash => once(Action::Kill { node: voter()?, restart_after: lasting, inside_task: false }),
+        ChaosKind::ControllerPowerLoss => {
+            once(Action::PowerLoss { node: voter()?, restart_after: lasting, inside_task: false })
+        }
+        ChaosKind::ControllerPause => once(Action::Pause { node: voter()?, lasting }),
+        ChaosKind::ControllerPartition => {
+            once(Action::Partition { between: None, node: Some(voter()?), role: None, one_way: false, lasting })
+        }
         ChaosKind::Shutdown => once(Action::Shutdown { node: node()?, restart_after: lasting }),
         ChaosKind::Pause => once(Action::Pause { node: node()?, lasting }),
         ChaosKind::Partition | ChaosKind::OneWay => {
@@ -206,6 +228,8 @@ fn drawn(kind: ChaosKind, strike: Strike, targets: &Targets, stage: &Stage, seed
     };
     // Only strikes at a broker count against its cluster's budget.
     let broker = broker.filter(|_| !matches!(kind, ChaosKind::ClientPause) && hits_broker(&actions));
+    let (hit, is_controller) = if kind.hits_controller() { (controller, true) } else { (broker, false) };
+    let broker = hit.map(|(cluster, n)| (cluster, n, is_controller));
     Some(Drawn { kind, length, broker, actions })
 }
 

@@ -214,7 +214,7 @@ impl Dice {
 }
 
 /// How many kinds of stock messages there are.
-pub const STOCK: u64 = 48;
+pub const STOCK: u64 = 54;
 /// How many kinds [`message`] knows.
 pub const KINDS: u64 = STOCK + MIRRORS;
 
@@ -238,6 +238,7 @@ pub fn message(kind: u64, d: &mut Dice) -> Message {
         3 => d.fetched().into(),
         4 => RaftFetchRequest {
             replica: d.small().max(0),
+            directory: if d.coin() { d.id().0 } else { 0 },
             current_epoch: d.epoch(),
             fetch_offset: MetadataOffset(d.i64()),
             last_fetched_epoch: d.epoch(),
@@ -393,7 +394,8 @@ pub fn message(kind: u64, d: &mut Dice) -> Message {
         38 => OffsetFetchRequest { group: d.text(), parts: d.list(Dice::partition) }.into(),
         39 => OffsetFetchResponse { error: d.error(), parts: d.list(|d| (d.partition(), Offset(d.i64()), d.epoch())) }
             .into(),
-        40..STOCK => transaction_body(kind, d),
+        40..48 => transaction_body(kind, d),
+        48..STOCK => quorum_body(kind, d),
         _ => mirror_body(kind - STOCK, d),
     };
     Message { correlation: d.below(1 << 31) as u32, body }
@@ -452,5 +454,39 @@ fn transaction_body(kind: u64, d: &mut Dice) -> Body {
             }),
         }
         .into(),
+    }
+}
+
+fn quorum_body(kind: u64, d: &mut Dice) -> Body {
+    let controller = |d: &mut Dice| NodeId(d.below(1 << 16) as u16);
+    let leader = |d: &mut Dice| d.coin().then(|| NodeId(d.below(1 << 16) as u16));
+    match kind {
+        48 => VoteRequest {
+            voter: controller(d),
+            voter_directory: d.id().0,
+            candidate: controller(d),
+            candidate_directory: d.id().0,
+            epoch: d.epoch(),
+            last_epoch: d.epoch(),
+            end: MetadataOffset(d.i64()),
+            pre_vote: d.coin(),
+        }
+        .into(),
+        49 => VoteResponse { error: d.error(), leader: leader(d), epoch: d.epoch(), granted: d.coin() }.into(),
+        50 => BeginQuorumEpochRequest {
+            voter: controller(d),
+            voter_directory: d.id().0,
+            leader: controller(d),
+            epoch: d.epoch(),
+        }
+        .into(),
+        51 => BeginQuorumEpochResponse { error: d.error(), leader: leader(d), epoch: d.epoch() }.into(),
+        52 => EndQuorumEpochRequest {
+            leader: controller(d),
+            epoch: d.epoch(),
+            successors: d.list(|d| (controller(d), d.id().0)),
+        }
+        .into(),
+        _ => EndQuorumEpochResponse { error: d.error(), leader: leader(d), epoch: d.epoch() }.into(),
     }
 }

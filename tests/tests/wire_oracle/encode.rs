@@ -38,6 +38,12 @@ pub fn frame(message: &Message, dir: &dyn Directory) -> Vec<u8> {
         Body::RaftFetchResponse(r) => oracle.response(oracle.raft_fetched(r)),
         Body::FetchSnapshotRequest(r) => oracle.request(oracle.snapshot(r)),
         Body::FetchSnapshotResponse(r) => oracle.response(oracle.snapshot_piece(r)),
+        Body::VoteRequest(r) => oracle.request(oracle.vote(r)),
+        Body::VoteResponse(r) => oracle.response(oracle.voted(r)),
+        Body::BeginQuorumEpochRequest(r) => oracle.request(oracle.begin(r)),
+        Body::BeginQuorumEpochResponse(r) => oracle.response(oracle.begun(r)),
+        Body::EndQuorumEpochRequest(r) => oracle.request(oracle.end(r)),
+        Body::EndQuorumEpochResponse(r) => oracle.response(oracle.ended(r)),
         other => oracle.rest(other),
     }
 }

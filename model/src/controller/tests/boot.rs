@@ -176,23 +176,24 @@ fn a_torn_snapshot_is_not_used() {
 }
 
 #[test]
-fn a_voter_that_is_not_the_first_points_to_it() {
+fn a_voter_that_does_not_lead_says_so_and_in_which_epoch_it_is() {
     let others = ControllerConfig { voters: vec![NodeId(99), NodeId(100)], ..config() };
     let mut rig = Rig::new(others);
-    assert_eq!(rig.controller.role(), Role::Follower(NodeId(99)));
-    let request = RaftFetchRequest {
-        replica: 1,
-        current_epoch: LeaderEpoch::NONE,
-        fetch_offset: MetadataOffset(0),
-        last_fetched_epoch: LeaderEpoch::NONE,
-        high_watermark: MetadataOffset(0),
-        max_wait_ms: 500,
-        max_bytes: 1,
+    assert_eq!(rig.controller.role(), Role::Leaderless);
+    let begin = BeginQuorumEpochRequest {
+        voter: NodeId(100),
+        voter_directory: crate::controller::quorum::directory_of(NodeId(100)),
+        leader: NodeId(99),
+        epoch: LeaderEpoch(4),
     };
+    rig.ask(begin);
+    assert_eq!(rig.controller.role(), Role::Follower(NodeId(99)));
+    rig.exits.clear();
+    let request = RaftFetchRequest { replica: 1, current_epoch: LeaderEpoch::NONE, ..RaftFetchRequest::default() };
     let Body::RaftFetchResponse(answer) = rig.ask(request) else { panic!() };
     assert_eq!(
         (answer.error, answer.leader, answer.epoch),
-        (ErrorCode::NotController, Some(NodeId(99)), LeaderEpoch::NONE)
+        (ErrorCode::NotLeaderOrFollower, Some(NodeId(99)), LeaderEpoch(4))
     );
     rig.send(
         CONN,

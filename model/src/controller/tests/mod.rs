@@ -7,6 +7,7 @@ mod histories;
 mod isr;
 mod mirrors;
 mod observers;
+mod quorum;
 mod topics;
 
 use crate::controller::{Controller, ControllerConfig};
@@ -47,7 +48,7 @@ pub(super) fn config() -> ControllerConfig {
 }
 
 fn with_cx<T>(disk: &mut MemDisk, guards: &mut Guards, out: &mut Outbox, call: impl FnOnce(&mut Cx<'_>) -> T) -> T {
-    let mut next_conn = 1 << 40;
+    let mut next_conn = crate::ports::first_conn(NodeId(100));
     call(&mut Cx { node: NodeId(100), disk, guards, out, entropy: Entropy(7), next_conn: &mut next_conn })
 }
 

@@ -17,6 +17,7 @@ impl Follower {
         let last = self.held.last().map(|b| BatchView::parse(b).unwrap());
         RaftFetchRequest {
             replica: 1,
+            directory: 0,
             current_epoch: LeaderEpoch(self.epoch),
             fetch_offset: MetadataOffset(last.map_or(self.image.end().0, |b| b.next_offset().0)),
             last_fetched_epoch: last.map_or(self.image.epoch(), |b| b.leader_epoch()),
@@ -139,6 +140,7 @@ fn a_fetcher_on_another_history_is_told() {
     let end = rig.end();
     let request = |current: i32, offset: i64, last: i32| RaftFetchRequest {
         replica: 1,
+        directory: 0,
         current_epoch: LeaderEpoch(current),
         fetch_offset: MetadataOffset(offset),
         last_fetched_epoch: LeaderEpoch(last),

@@ -52,6 +52,9 @@ table! {
     37 => CreatePartitionsRequest, CreatePartitionsResponse;
     43 => ElectLeadersRequest, ElectLeadersResponse;
     44 => IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse;
+    52 => VoteRequest, VoteResponse;
+    53 => BeginQuorumEpochRequest, BeginQuorumEpochResponse;
+    54 => EndQuorumEpochRequest, EndQuorumEpochResponse;
     56 => AlterPartitionRequest, AlterPartitionResponse;
     59 => FetchSnapshotRequest, FetchSnapshotResponse;
     62 => BrokerRegistrationRequest, BrokerRegistrationResponse;

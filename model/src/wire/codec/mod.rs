@@ -34,6 +34,7 @@ mod records;
 pub mod tags;
 mod topics;
 mod transactions;
+mod votes;
 
 pub use coder::{Coder, DecodeError, Done, Wire, Wrong};
 pub use directory::{host, stand_in, Directory, Nowhere, Place, PORT};

@@ -2,8 +2,8 @@
 //!
 //! Errors stand at the partition, where Kafka has all of these but that of a wrong cluster id.
 
-use crate::ids::{BrokerId, LeaderEpoch, NodeId, Offset};
-use crate::wire::codec::coder::{Coder, DecodeError, Done, Wire, Wrong};
+use crate::ids::{controller_id, controller_node, BrokerId, LeaderEpoch, NodeId, Offset};
+use crate::wire::codec::coder::{Coder, Done, Wire, Wrong};
 use crate::wire::codec::produce_fetch::{diverges, diverging, endpoints};
 use crate::wire::codec::records::Records;
 use crate::wire::codec::tags::{self, Tag};
@@ -20,7 +20,7 @@ pub const fn voter_directory(replica: i32) -> u128 {
 }
 
 /// The one topic, by id or name, and the one partition of it.
-fn single(c: &mut Coder<'_>, named: bool, partition: impl FnOnce(&mut Coder<'_>) -> Done) -> Done {
+pub(super) fn single(c: &mut Coder<'_>, named: bool, partition: impl FnOnce(&mut Coder<'_>) -> Done) -> Done {
     one(c, "Topics")?;
     if named {
         c.always_text("Name", Some(METADATA_TOPIC))?;
@@ -32,7 +32,7 @@ fn single(c: &mut Coder<'_>, named: bool, partition: impl FnOnce(&mut Coder<'_>)
     c.end()
 }
 
-fn one(c: &mut Coder<'_>, field: &'static str) -> Done {
+pub(super) fn one(c: &mut Coder<'_>, field: &'static str) -> Done {
     match c.length(field, Some(1))? {
         Some(1) => Ok(()),
         other => Err(c.wrong(field, Wrong::Value(other.map_or(-1, |len| len as i64)))),
@@ -55,7 +55,8 @@ impl Wire for RaftFetchRequest {
         let (replica, high_watermark) = (&mut self.replica, &mut self.high_watermark);
         c.preset(replica, -1);
         c.preset(&mut high_watermark.0, i64::MAX);
-        let directory = voter_directory(*replica);
+        let directory = &mut self.directory;
+        c.preset(directory, 0);
         single(c, false, |c| {
             c.always_i32("Partition", 0)?;
             c.i32("CurrentLeaderEpoch", &mut self.current_epoch.0)?;
@@ -64,7 +65,7 @@ impl Wire for RaftFetchRequest {
             c.always_i64("LogStartOffset", -1)?;
             c.always_i32("PartitionMaxBytes", i32::MAX)?;
             c.tags(&mut [
-                Tag::new(0, true, &mut |c| c.always_uuid("ReplicaDirectoryId", directory)),
+                Tag::new(0, *directory != 0 || c.reads(), &mut |c| c.uuid("ReplicaDirectoryId", directory)),
                 Tag::new(1, true, &mut |c| c.i64("HighWatermark", &mut high_watermark.0)),
             ])
         })?;
@@ -89,7 +90,7 @@ impl Wire for RaftFetchResponse {
         c.preset(&mut self.epoch, LeaderEpoch::NONE);
         let mut leader = self.leader;
         single(c, false, |c| self.partition(c, &mut leader))?;
-        let mut list: Vec<_> = leader.iter().map(|node| (BrokerId(node.0.into()), *node)).collect();
+        let mut list: Vec<_> = leader.iter().map(|node| (BrokerId(controller_id(*node)), *node)).collect();
         c.tags(&mut [Tag::new(0, leader.is_some(), &mut |c| endpoints(c, &mut list))])?;
         self.leader = leader;
         Ok(())
@@ -111,9 +112,7 @@ impl RaftFetchResponse {
         c.tags(&mut [
             Tag::new(0, diverges, &mut |c| diverging(c, &mut self.diverging)),
             Tag::new(1, led, &mut |c| {
-                let mut id = leader.map_or(-1, |node| i32::from(node.0));
-                c.i32("LeaderId", &mut id)?;
-                *leader = controller(c, id)?;
+                c.maybe_controller("LeaderId", leader)?;
                 c.i32("LeaderEpoch", &mut self.epoch.0)?;
                 c.end()
             }),
@@ -129,12 +128,23 @@ impl RaftFetchResponse {
     }
 }
 
-/// A controller's node id is its id.
-fn controller(c: &Coder<'_>, id: i32) -> Result<Option<NodeId>, DecodeError> {
-    match u16::try_from(id) {
-        Ok(id) => Ok(Some(NodeId(id))),
-        Err(_) if id == -1 => Ok(None),
-        Err(_) => Err(c.wrong("LeaderId", Wrong::Value(id.into()))),
+impl Coder<'_> {
+    /// A controller, by its id.
+    pub(super) fn controller(&mut self, field: &'static str, node: &mut NodeId) -> Done {
+        let mut some = Some(*node);
+        self.maybe_controller(field, &mut some)?;
+        *node = some.ok_or_else(|| self.wrong(field, Wrong::Value(-1)))?;
+        Ok(())
+    }
+    /// A controller or none, by its id.
+    pub(super) fn maybe_controller(&mut self, field: &'static str, node: &mut Option<NodeId>) -> Done {
+        let mut id = node.map_or(-1, controller_id);
+        self.i32(field, &mut id)?;
+        *node = controller_node(id);
+        if node.is_none() && id != -1 {
+            return Err(self.wrong(field, Wrong::Value(id.into())));
+        }
+        Ok(())
     }
 }
 

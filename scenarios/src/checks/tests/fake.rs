@@ -2,7 +2,7 @@
 
 use crate::checks::roster::{ClusterPlace, MirrorPlace, Part, Place, Roster};
 use crate::checks::sight::{
-    LeaderSight, LogSight, MirrorSight, PositionSight, ProducerSight, ReplicaSight, Sight, Sum,
+    LeaderSight, LogSight, MirrorSight, PositionSight, ProducerSight, ReplicaSight, Sight, Sum, VoterSight,
 };
 use crate::checks::{Core, Options};
 use bytes::Bytes;
@@ -120,6 +120,11 @@ pub struct Fake {
     pub producer: Option<ProducerSight>,
     pub positions: Option<Vec<PositionSight>>,
     pub stuck: Option<(NodeId, Lane)>,
+    /// Nodes that nobody reaches.
+    pub cut: BTreeSet<NodeId>,
+    pub voters: BTreeMap<NodeId, VoterSight>,
+    /// Metadata logs of controllers.
+    pub metadata: BTreeMap<NodeId, FakeReplica>,
 }
 
 impl Sight for Fake {
@@ -142,6 +147,15 @@ impl Sight for Fake {
     }
     fn broker_image(&self, node: NodeId) -> Option<&MetadataImage> {
         self.applied.get(&node).or_else(|| self.images.get(usize::from(node.0 / 10)))
+    }
+    fn is_reachable(&self, from: NodeId, to: NodeId) -> bool {
+        !self.cut.contains(&from) && !self.cut.contains(&to)
+    }
+    fn voter(&self, node: NodeId) -> Option<VoterSight> {
+        self.voters.get(&node).copied().filter(|_| self.is_up(node))
+    }
+    fn metadata_log(&self, node: NodeId) -> Option<FakeLog<'_>> {
+        self.metadata.get(&node).filter(|_| self.is_up(node)).map(FakeLog)
     }
     fn broker_epoch(&self, node: NodeId) -> Option<BrokerEpoch> {
         Some(BrokerEpoch(i64::from(node.0 % 10) + 1))
@@ -232,7 +246,8 @@ impl Play {
                 &format!("{name}/controller-1"),
                 Place { cluster, part: Part::Controller },
             );
-            roster.clusters.push(ClusterPlace { name: name.into(), brokers });
+            let controllers = vec![controller(cluster)];
+            roster.clusters.push(ClusterPlace { name: name.into(), brokers, controllers });
         }
         roster.seat(CLIENT, "shop", Place { cluster: 0, part: Part::Client });
         roster.mirrors.push(MirrorPlace { name: "m".into(), source: 0, destination: 1 });

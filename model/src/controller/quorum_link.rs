@@ -1,5 +1,5 @@
-//! A broker's connection to whoever is believed to lead the quorum: that voter, or the voters in turn while nobody is known
-//! to. The metadata observer and the channels of requests reconnect by the same rule.
+//! A connection to whoever is believed to lead the quorum: that voter, or the voters in turn while nobody is known to. A broker's
+//! metadata observer, its channels of requests, and the voters among themselves reconnect by the same rule.
 
 use crate::ids::{ConnId, Nanos, NodeId, Now};
 use crate::ports::{Cx, Effect};
