@@ -157,6 +157,7 @@ impl Served {
             log_start: Offset::UNKNOWN,
             max_bytes: 1 << 20,
             mirror_leader_epoch: LeaderEpoch::NONE,
+            aligned: LeaderEpoch::NONE,
         };
         let request = FetchRequest {
             replica: FOLLOWER,

@@ -1,6 +1,6 @@
 //! LOG_ALIGNMENT: what the source says of its mirrors, and what is cut.
 
-use crate::ids::{ConnId, LeaderEpoch, MirrorIx, NodeId, Offset, PartitionIx, TopicId, TopicIx};
+use crate::ids::{BrokerId, ConnId, LeaderEpoch, MirrorIx, NodeId, Offset, PartitionIx, TopicId, TopicIx};
 use crate::metadata::records::Record;
 use crate::mirror::align::AlignStep;
 use crate::mirror::fetcher::FailCause;
@@ -123,6 +123,23 @@ fn silence_cuts_nothing_and_is_asked_again() {
         assert_eq!(rig.connects.iter().filter(source).count(), 2, "a fetcher asks for the epochs now");
         assert!(cuts(&rig).is_empty());
     }
+}
+
+/// A source whose brokers know of nobody yet leaves nobody to ask: that is no round of questions without an answer, and the
+/// brokers that it lists later are asked.
+#[test]
+fn a_source_that_lists_no_brokers_is_asked_again() {
+    let mut rig = comes_back(|rig| rig.source.listed = vec![listed(&[])]);
+    let asked = rig.source.asked;
+    let lists = |rig: &mut Rig, brokers| rig.manager.sources.get_mut(&MirrorIx(0)).unwrap().cluster.live = brokers;
+    lists(&mut rig, vec![]);
+    rig.pass(1);
+    rig.pass(1);
+    assert_eq!(rig.source.asked, asked);
+    lists(&mut rig, vec![(BrokerId(9), SOURCE)]);
+    rig.pass(1);
+    rig.pass(1);
+    assert!(rig.source.asked > asked, "nobody was asked");
 }
 
 /// Decision 12: the wait for a position has an end, FAILED with a retry.

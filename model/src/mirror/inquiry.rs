@@ -324,8 +324,13 @@ impl MirrorManager {
         let name = task.image.mirror(mirror).map(|entry| entry.name.clone()).unwrap_or_default();
         let Some(source) = self.sources.get_mut(&mirror) else { return };
         let timeout = source.timeout;
-        let waiting = std::mem::take(&mut source.inquiry.waiting);
         let brokers: Vec<(BrokerId, NodeId)> = source.cluster.live.clone();
+        if brokers.is_empty() {
+            // A broker that has just started may list nobody. There is nobody to ask, and no answer that would end the round.
+            source.inquiry.not_before = now.mono + AGAIN;
+            return self.want_refresh(mirror, cx);
+        }
+        let waiting = std::mem::take(&mut source.inquiry.waiting);
         let mut parts = BTreeMap::new();
         let mut lookups: BTreeMap<TopicId, Vec<u32>> = BTreeMap::new();
         for partition in waiting {

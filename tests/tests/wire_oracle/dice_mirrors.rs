@@ -21,6 +21,7 @@ impl Dice {
     }
     fn record(&mut self) -> StateRecord {
         StateRecord {
+            session: None,
             state: self.state(),
             leader_epoch: self.epoch(),
             state_epoch: self.i32(),
