@@ -29,7 +29,7 @@ registry! { base 64;
     guard StaleIsrAnswerIgnored: "An ISR answer of another leader epoch or of an older partition epoch changes nothing.", "R23, KIP-497", ["S5", "S12"];
     guard OneIsrChangeAtATime: "A partition has one ISR change in flight.", "KIP-497, BRK-17", ["S5"];
     guard MirrorEpochBound: "The follower of a mirror leader raises its bound on batch epochs to what the leader tells of its log; what it knows itself would reject every batch after an election at the source.", "M03, spec 3.8", ["L5", "L2", "L6"];
-    guard MirrorLeaderKeepsSourceEpochs: "A mirror leader does not write its own epoch into the epoch cache.", "spec 3.2 E3", ["S9", "S35"];
+    guard MirrorLeaderKeepsSourceEpochs: "A mirror leader does not write its own epoch into the epoch cache.", "spec 3.2 E3", ["L9", "S9", "S35"];
     guard WholeDelta: "One metadata delta may make a broker follower of one partition and mirror leader of another: both are done.", "M22", ["L4", "L8"];
     guard MarkerRemovedFirst: "The clean-shutdown marker is removed before logs are loaded.", "D02, KAFKA-10471", ["S15", "S17"];
     guard LogsByTopicId: "A log on disk serves a topic only if its topic id is the topic's.", "I18, KAFKA-14616", ["S46", "S8", "L2"];
