@@ -3,9 +3,10 @@
 
 use crate::guards::{log as guard, Guards};
 use crate::ids::{LeaderEpoch, Now, Offset};
+use crate::log::epoch_cache::EpochCache;
 use crate::log::log::Log;
 use crate::log::policy::LogPolicy;
-use crate::log::producer_state::{ProducerRefusal, Verdict};
+use crate::log::producer_state::{ProducerRefusal, ProducerStates, Verdict};
 use crate::log::segment::Segment;
 use crate::ports::{Disk, DiskError, FileName};
 use crate::record::{stamp, views, BatchError, BatchView};
@@ -139,18 +140,19 @@ impl Log {
         let stamped = stamped(batches, arena, self.end, epoch);
         let mark = self.mark();
         let mut info = self.nothing();
-        let mut noted = 0;
+        let (mut noted, mut before) = (0, None);
         for view in views(&stamped) {
             let Ok(view) = view else { break };
             if self.must_note_before(policy, &view, now, &info, noted) {
                 let written = views(&stamped).flatten().take(info.batches as usize).skip(noted as usize);
+                before.get_or_insert_with(|| (self.epochs.clone(), self.producers.clone()));
                 self.note(info.base, &info, written, guards);
                 noted = info.batches;
             }
             let at = view.bytes().as_ptr() as usize - stamped.as_ptr() as usize;
             let batch = stamped.slice(at..at + view.size());
             if let Err(error) = self.write(disk, policy, batch, &view, now, &mut info) {
-                return Err(self.fail(disk, guards, mark, error));
+                return Err(self.fail(disk, guards, (mark, before), error));
             }
         }
         self.note(info.base, &info, views(&stamped).flatten().skip(noted as usize), guards);
@@ -186,19 +188,20 @@ impl Log {
         }
         info.base = taken.base;
         let mut left = taken.count;
-        let mut noted = 0;
+        let (mut noted, mut before) = (0, None);
         for piece in batches {
             for view in views(piece).flatten().take(left as usize) {
                 if self.must_note_before(policy, &view, now, &info, noted) {
                     let all = batches.iter().flat_map(|piece| views(piece).flatten());
                     let written = all.take(info.batches as usize).skip(noted as usize);
+                    before.get_or_insert_with(|| (self.epochs.clone(), self.producers.clone()));
                     self.note(taken.base, &info, written, guards);
                     noted = info.batches;
                 }
                 let at = view.bytes().as_ptr() as usize - piece.as_ptr() as usize;
                 let batch = piece.slice(at..at + view.size());
                 if let Err(error) = self.write(disk, policy, batch, &view, now, &mut info) {
-                    return Err(self.fail(disk, guards, mark, error));
+                    return Err(self.fail(disk, guards, (mark, before), error));
                 }
                 left -= 1;
             }
@@ -357,7 +360,7 @@ impl Log {
     }
 
     /// Whether a segment is about to be closed in the middle of an append: the snapshot of producers that goes with it has to
-    /// know the batches that this append has written before it. (If a later one fails, the log is offline and loaded again.)
+    /// know the batches that this append has written before it. If a later one fails, what was noted is taken back with them.
     fn must_note_before(
         &self,
         policy: &LogPolicy,
@@ -391,14 +394,20 @@ impl Log {
         &mut self,
         disk: &mut dyn Disk,
         guards: &mut Guards,
-        mark: super::log::Mark,
+        (mark, before): (super::log::Mark, Option<Tables>),
         error: DiskError,
     ) -> AppendError {
         self.undo(disk, guards, mark);
+        if let Some((epochs, producers)) = before {
+            (self.epochs, self.producers) = (epochs, producers);
+        }
         self.flags.offline = true;
         AppendError::Disk(error)
     }
 }
+
+/// Epochs and producers as they were before an append that noted some of its batches already.
+type Tables = (EpochCache, ProducerStates);
 
 /// What a follower takes of an answer.
 #[derive(Clone, Copy, Debug)]
