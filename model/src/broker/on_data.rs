@@ -4,6 +4,7 @@ use crate::broker::broker::Broker;
 use crate::broker::lanes::{kind, timer};
 use crate::broker::on_transactions::markers_answer;
 use crate::broker::pending::Goal;
+use crate::guards::mirror;
 use crate::ids::{ConnId, Nanos, Now, Offset, PartitionIx};
 use crate::mirror::Gate;
 use crate::ports::Cx;
@@ -71,7 +72,9 @@ impl Broker {
             return refused(part.partition, ErrorCode::InvalidRequiredAcks);
         }
         let mirrored = self.replicas.get(part.partition).map(|r| r.topic());
-        if mirrored.is_some_and(|topic| self.replicas.topic(topic).is_some_and(|t| t.mirrored)) {
+        let leads = self.replicas.leads(part.partition).is_some();
+        let is_asked = leads || cx.guards.admits(mirror::GateIsTheLeaders, false);
+        if is_asked && mirrored.is_some_and(|topic| self.replicas.topic(topic).is_some_and(|t| t.mirrored)) {
             match self.mirror.gate(part.partition, &self.image, cx) {
                 Gate::Open => {}
                 Gate::ReadOnly => {

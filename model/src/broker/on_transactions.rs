@@ -11,7 +11,7 @@ use crate::broker::transactions::{Transactions, TxnTask};
 use crate::coordinator::routing::TRANSACTION_TOPIC;
 use crate::coordinator::txn_plan::ENDS_RAISE_EPOCH;
 use crate::coordinator::txn_records::Member;
-use crate::guards::transactions as guard;
+use crate::guards::{mirror, transactions as guard};
 use crate::ids::{BrokerId, ConnId, Nanos, Now, Offset, PartitionIx, ProducerId};
 use crate::metadata::delta::MetadataDelta;
 use crate::mirror::Gate;
@@ -337,7 +337,8 @@ impl Broker {
             cx.trace(Trace::ReadOnlyRefused { partition, producer: marker.producer });
             return refused(partition, ErrorCode::ReadOnlyTopic);
         }
-        if !read_only && self.mirror.gate(partition, &self.image, cx) != Gate::Open {
+        let is_asked = self.replicas.leads(partition).is_some() || cx.guards.admits(mirror::GateIsTheLeaders, false);
+        if is_asked && !read_only && self.mirror.gate(partition, &self.image, cx) != Gate::Open {
             // It is being stopped: the marker waits until the position and the reset are in the log (decision 9).
             return refused(partition, ErrorCode::CoordinatorLoadInProgress);
         }

@@ -58,6 +58,7 @@ registry! { base 256;
     guard StopKeepsRecords: "A stop cuts nothing: open transactions are ended by markers, and what was read stays.", "M33, spec 5.2", ["S38", "S8", "S7"];
     guard StopsAreSeparate: "A partition's stop goes on by what that partition awaits, whatever others in the same order have done.", "M32", ["S41", "S40", "S39"];
     guard StorageErrorsFail: "A mirrored batch that could not be appended makes the partition FAILED; its fetcher does not keep that to itself.", "M21, spec 2.6", ["L8", "L11"];
+    guard GateIsTheLeaders: "Whether a mirrored topic may be written is said by its partition's leader; others say only that they are none.", "decision 9; found by a random world", ["L1"];
     guard GateReadsMembership: "Whether clients may write is read from the metadata as they are, not as they were when this broker came to lead.", "M23, decision 9", ["S32", "L10"];
     guard UnknownFollowsWish: "A partition of which no state is known begins with what is wanted of it; only one that is to be copied is aligned.", "C03, decision 1", ["S49", "S38", "S6", "S32"];
     guard ShardsResignAlone: "A coordinator that loses one partition of the state topic keeps the states of the others.", "C04, spec 7.4", ["S37", "S38", "S49"];

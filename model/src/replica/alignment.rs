@@ -70,6 +70,24 @@ impl Replicas {
         self.flush_due.push(partition);
     }
 
+    /// A leader appends of its own: the alignment was given up for a stop, before anything of the source's took the place of what
+    /// was cut. Its followers have what is appended now, and must not be told to cut it; whoever was away is told by epochs, for
+    /// the cut was made in a later one than anything that it did away with.
+    pub(crate) fn give_up_marking(&mut self, slot: usize, cx: &mut Cx) {
+        if !self.is_marking(slot) || cx.guards.admits(guard::MarkEndsWithAlignment, false) {
+            return;
+        }
+        let Some(marking) = self.marking.remove(&self.hot[slot].partition) else { return };
+        if !marking.written {
+            return;
+        }
+        let before = LeaderEpoch(marking.term.0 - 1);
+        let forgotten = self.logs[slot].as_mut().map(|log| log.forget_alignments_after(cx.disk, before));
+        if !matches!(forgotten, Some(Ok(_))) {
+            self.take_offline(slot);
+        }
+    }
+
     fn write_mark(&mut self, slot: usize, term: LeaderEpoch, end: Offset, cx: &mut Cx) {
         let noted = self.logs[slot].as_mut().map(|log| log.note_alignment(cx.disk, term, end));
         if !matches!(noted, Some(Ok(()))) {

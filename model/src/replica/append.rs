@@ -228,6 +228,7 @@ impl Replicas {
         let done = log.append_as_leader(cx.disk, cx.guards, policy, batches, arena, epoch, origin, now);
         let info = done.inspect_err(|error| self.note_failure(slot, error))?;
         if !info.duplicate {
+            self.give_up_marking(slot, cx);
             self.appended(slot, origin, epoch, &info, cx);
             self.after_leader_append(slot, lead, from, info.bytes, now.mono, cx);
         }

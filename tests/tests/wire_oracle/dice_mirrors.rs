@@ -21,7 +21,7 @@ impl Dice {
     }
     fn record(&mut self) -> StateRecord {
         StateRecord {
-            session: None,
+            session: self.coin().then(|| MirrorIx(self.below(1 << 20) as u32)),
             state: self.state(),
             leader_epoch: self.epoch(),
             state_epoch: self.i32(),

@@ -62,7 +62,7 @@ impl Wire for ReadMirrorStatesResponse {
                     attempt,
                     message,
                     position: at,
-                    session: _,
+                    session,
                 } = record;
                 c.u32("PartitionIndex", index)?;
                 state(c, "State", now)?;
@@ -73,7 +73,11 @@ impl Wire for ReadMirrorStatesResponse {
                 c.nullable("ErrorMessage", message)?;
                 c.i16("RetryAttempt", attempt)?;
                 state(c, "PreviousState", previous)?;
-                c.end()
+                c.preset(session, None);
+                let told = session.is_some();
+                c.tags(&mut [Tag::new(tags::SESSION, told, &mut |c| {
+                    c.u32("Session", &mut session.get_or_insert_default().0)
+                })])
             },
         )?;
         c.end()

@@ -34,6 +34,8 @@ pub const LED: u32 = OWN + 10;
 pub const KEEP_SOURCE: u32 = OWN + 11;
 /// The newest term in which a follower's log was aligned; in an answer, that the diverging epoch is such a term.
 pub const ALIGNED: u32 = OWN + 12;
+/// The incarnation of the mirror that a state is of.
+pub const SESSION: u32 = OWN + 13;
 
 /// One tagged field.
 pub struct Tag<'f> {
