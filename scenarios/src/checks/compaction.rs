@@ -171,8 +171,13 @@ impl Compaction {
 
 /// Follows what is committed, while it is all there.
 pub fn follow<S: Sight>(cx: &Cx<'_, S>, g: &mut PartitionGhost) {
+    follow_at(cx, g, g.lead.slot);
+}
+
+/// The same, at one replica: one that has not compacted it yet has it all, whoever leads.
+pub fn follow_at<S: Sight>(cx: &Cx<'_, S>, g: &mut PartitionGhost, slot: u16) {
     let to = g.true_hw;
-    let Some(log) = cx.replica(g.lead.slot).map(|replica| replica.log) else { return };
+    let Some(log) = cx.replica(slot).map(|replica| replica.log) else { return };
     let known = &mut g.more().compaction.get_or_insert_default();
     let from = known.end;
     logs::for_each(log, from.max(log.start()), to.min(log.end()), |batch| {

@@ -30,8 +30,17 @@ pub(super) fn cleaned<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: 
         cx.broken("S51", format_args!("nothing compacted above what is committed ({})", g.true_hw), to);
     }
     super::compaction::follow(cx, g);
+    if !done {
+        // The leader may be down.
+        super::compaction::follow_at(cx, g, cx.slot);
+    }
+    let mirrored = g.mirrored;
     let known = g.more().compaction.get_or_insert_default();
     known.retention_ms = known.retention_ms.into_iter().chain(retention).min();
+    if mirrored {
+        // Copied batches carry the horizon that the source's cleaning gave them, which began earlier than any of these.
+        known.retention_ms = None;
+    }
     known.cleaned(cx.slot, to, at_ms);
     let Some(replica) = cx.replica(cx.slot).filter(|_| done) else { return };
     let found = look(known, replica.log, to);
