@@ -1,7 +1,7 @@
 //! What a controller does as a voter: it answers and asks the others, follows whoever leads, and applies what is committed.
 //!
 //! Whatever follows from an epoch, a vote or a leader waits until that is durable in `quorum-state`
-//! ([`Controller::settle`]). A follower asks for the next record only when all before it is on its disk: the offset that it
+//! (`Controller::settle`). A follower asks for the next record only when all before it is on its disk: the offset that it
 //! asks for is what its leader counts (KIP-595).
 
 use crate::controller::controller::Controller;
