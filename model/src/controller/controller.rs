@@ -1,7 +1,7 @@
 //! The process: its door and its one lane.
 //!
 //! A task is a request, an answer of another voter, a timer or the end of a flush. Whatever it changed, it ends with
-//! [`settle`](Controller::settle): promises are made durable before anything follows from them.
+//! `settle`: promises are made durable before anything follows from them.
 
 use crate::controller::config::ControllerConfig;
 use crate::controller::observers::{self, Observers};
