@@ -72,10 +72,8 @@ impl Broker {
             return refused(part.partition, ErrorCode::InvalidRequiredAcks);
         }
         let mirrored = self.replicas.get(part.partition).map(|r| r.topic());
-        let leads = self.replicas.leads(part.partition).is_some();
-        let is_asked = leads || cx.guards.admits(mirror::GateIsTheLeaders, false);
-        if is_asked && mirrored.is_some_and(|topic| self.replicas.topic(topic).is_some_and(|t| t.mirrored)) {
-            match self.mirror.gate(part.partition, &self.image, cx) {
+        if mirrored.is_some_and(|topic| self.replicas.topic(topic).is_some_and(|t| t.mirrored)) {
+            match self.gate(part.partition, cx) {
                 Gate::Open => {}
                 Gate::ReadOnly => {
                     let producer = crate::record::BatchView::parse(&part.batches).map(|batch| batch.producer());
@@ -89,6 +87,16 @@ impl Broker {
         let mut produced = self.replicas.produce(part.partition, &part.batches, acks, ticket, now, cx);
         self.complete_hint(&mut produced.answer);
         produced
+    }
+
+    /// Whether clients may write to a partition. Who does not lead it keeps nobody out here: the append says who is asked wrongly.
+    pub(crate) fn gate(&self, partition: PartitionIx, cx: &mut Cx) -> Gate {
+        let leads = self.replicas.leads(partition).is_some();
+        if leads || cx.guards.admits(mirror::GateIsTheLeaders, false) {
+            self.mirror.gate(partition, &self.image, cx)
+        } else {
+            Gate::Open
+        }
     }
 
     /// Adds the leader's address (KIP-951).
@@ -188,7 +196,8 @@ impl Broker {
     }
 }
 
-fn refused(partition: PartitionIx, error: ErrorCode) -> Produced {
+/// Nothing is appended.
+pub(crate) fn refused(partition: PartitionIx, error: ErrorCode) -> Produced {
     let answer =
         ProducePartAnswer { partition, error, base: Offset::UNKNOWN, log_start: Offset::UNKNOWN, current_leader: None };
     Produced { answer, waits: false }

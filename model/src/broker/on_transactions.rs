@@ -6,13 +6,14 @@ use crate::broker::joins::Join;
 use crate::broker::lanes::{kind, timer, TRANSACTIONS};
 use crate::broker::markers::JobId;
 use crate::broker::on_clients::WantsId;
+use crate::broker::on_data::refused;
 use crate::broker::pending::Goal;
 use crate::broker::transactions::{Transactions, TxnTask};
 use crate::coordinator::routing::TRANSACTION_TOPIC;
 use crate::coordinator::txn_plan::ENDS_RAISE_EPOCH;
 use crate::coordinator::txn_records::Member;
-use crate::guards::{mirror, transactions as guard};
-use crate::ids::{BrokerId, ConnId, Nanos, Now, Offset, PartitionIx, ProducerId};
+use crate::guards::transactions as guard;
+use crate::ids::{BrokerId, ConnId, Nanos, Now, PartitionIx, ProducerId};
 use crate::metadata::delta::MetadataDelta;
 use crate::mirror::Gate;
 use crate::ports::{Cx, Input};
@@ -25,7 +26,7 @@ use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
     AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, CoordinatorKind, CreateTopicsRequest, EndTxnRequest,
     FindCoordinatorRequest, FindCoordinatorResponse, FoundCoordinator, InitProducerIdRequest, NewTopic,
-    ProducePartAnswer, ProduceResponse, TxnMarker, TxnMarkerAnswer, WriteTxnMarkersRequest, WriteTxnMarkersResponse,
+    ProduceResponse, TxnMarker, TxnMarkerAnswer, WriteTxnMarkersRequest, WriteTxnMarkersResponse,
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -337,8 +338,7 @@ impl Broker {
             cx.trace(Trace::ReadOnlyRefused { partition, producer: marker.producer });
             return refused(partition, ErrorCode::ReadOnlyTopic);
         }
-        let is_asked = self.replicas.leads(partition).is_some() || cx.guards.admits(mirror::GateIsTheLeaders, false);
-        if is_asked && !read_only && self.mirror.gate(partition, &self.image, cx) != Gate::Open {
+        if !read_only && self.gate(partition, cx) != Gate::Open {
             // It is being stopped: the marker waits until the position and the reset are in the log (decision 9).
             return refused(partition, ErrorCode::CoordinatorLoadInProgress);
         }
@@ -347,13 +347,6 @@ impl Broker {
         let bytes = end_txn_marker(commit, producer, epoch, coordinator_epoch, now.wall_ms);
         self.replicas.write_marker(partition, &bytes, raised, ticket, now, cx)
     }
-}
-
-/// A marker that is not written.
-fn refused(partition: PartitionIx, error: ErrorCode) -> Produced {
-    let (base, log_start) = (Offset::UNKNOWN, Offset::UNKNOWN);
-    let answer = ProducePartAnswer { partition, error, base, log_start, current_leader: None };
-    Produced { answer, waits: false }
 }
 
 /// The connection of those who wait without one.

@@ -63,9 +63,8 @@ impl Log {
     }
 
     fn write_alignments(&mut self, disk: &mut dyn Disk) -> Result<(), DiskError> {
-        let Some(table) = self.alignments.take_if(|_| true) else { return Ok(()) };
-        let written = replace_file(disk, self.dir, FileName::Alignments, TEMP_ALIGNMENTS, encode_epochs(&table));
-        self.alignments = Some(table);
+        let Some(table) = &self.alignments else { return Ok(()) };
+        let written = replace_file(disk, self.dir, FileName::Alignments, TEMP_ALIGNMENTS, encode_epochs(table));
         let file = written.inspect_err(|_| self.set_offline())?;
         self.unflushed.get_or_insert_default().push(file);
         self.flags.names = true;

@@ -47,8 +47,7 @@ impl MirrorManager {
             let conn = fetcher.link.open(now, cx);
             self.own_fetcher(conn, at as u32);
         } else if fetcher.count == 0 && fetcher.link.is_ready() {
-            if let Some(conn) = fetcher.link.conn() {
-                fetcher.link.close(cx);
+            if let Some(conn) = fetcher.link.close(cx) {
                 fetcher.reset_session();
                 self.disown(conn);
             }

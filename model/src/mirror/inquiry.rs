@@ -128,8 +128,7 @@ impl Inquiry {
     pub(super) fn close(&mut self, cx: &mut Cx<'_>) -> Vec<ConnId> {
         let mut conns = Vec::new();
         for mut peer in self.round.take().map(|round| round.peers).unwrap_or_default() {
-            conns.extend(peer.link.conn());
-            peer.link.close(cx);
+            conns.extend(peer.link.close(cx));
         }
         conns
     }
@@ -306,8 +305,7 @@ impl MirrorManager {
                     let late = |peer: &&mut Peer| peer.link.deadline().is_some_and(|at| at <= now.mono);
                     let mut closed = Vec::new();
                     for peer in round.peers.iter_mut().filter(late) {
-                        closed.extend(peer.link.conn());
-                        peer.link.close(cx);
+                        closed.extend(peer.link.close(cx));
                         peer.awaits = Awaits::Nothing;
                     }
                     let any = !closed.is_empty();
@@ -444,8 +442,7 @@ impl MirrorManager {
         }
         let Some(mut round) = source.inquiry.round.take() else { return };
         for peer in &mut round.peers {
-            if let Some(conn) = peer.link.conn() {
-                peer.link.close(cx);
+            if let Some(conn) = peer.link.close(cx) {
                 self.disown(conn);
             }
         }

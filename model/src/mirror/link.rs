@@ -100,11 +100,11 @@ impl Link {
         }
         awaited
     }
-    /// Gives up on the present wait and closes the connection.
-    pub fn close(&mut self, cx: &mut Cx<'_>) {
-        if let Some(conn) = self.conn.take() {
-            cx.effect(crate::ports::Effect::Close { conn });
-        }
+    /// Gives up on the present wait and closes the connection, which is nobody's from now on.
+    pub fn close(&mut self, cx: &mut Cx<'_>) -> Option<ConnId> {
         self.wait = Wait::Nothing;
+        let conn = self.conn.take()?;
+        cx.effect(crate::ports::Effect::Close { conn });
+        Some(conn)
     }
 }

@@ -27,8 +27,7 @@ impl FetchLimits {
 impl Fetcher {
     /// Asks anew, under other limits. Gives the connection that ends with that.
     fn take_limits(&mut self, limits: FetchLimits, cx: &mut Cx<'_>) -> Option<ConnId> {
-        let conn = self.link.conn();
-        self.link.close(cx);
+        let conn = self.link.close(cx);
         self.link.set_timeout(limits.timeout);
         self.limits = limits;
         self.appetite = limits.max_bytes;
@@ -51,10 +50,8 @@ impl Source {
         self.next_bootstrap = 0;
         // The question under way is asked again.
         self.awaiting.append(&mut self.asked);
-        let conn = self.link.conn();
-        self.link.close(cx);
         self.due = Nanos::ZERO;
-        conn
+        self.link.close(cx)
     }
 }
 

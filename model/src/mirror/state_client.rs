@@ -234,10 +234,9 @@ impl StateClient {
         let overdue: Vec<BrokerId> = self.peers.iter().filter(|(_, p)| late(p)).map(|(b, _)| *b).collect();
         for broker in overdue {
             if let Some(peer) = self.peers.get_mut(&broker) {
-                if let Some(conn) = peer.link.conn() {
+                if let Some(conn) = peer.link.close(cx) {
                     self.by_conn.remove(&conn);
                 }
-                peer.link.close(cx);
             }
             self.lost(broker);
         }

@@ -84,8 +84,7 @@ impl Source {
     /// Ends everything that is under way, for a mirror that is gone.
     fn close(&mut self, cx: &mut Cx<'_>) -> Vec<ConnId> {
         let mut conns = self.inquiry.close(cx);
-        conns.extend(self.link.conn());
-        self.link.close(cx);
+        conns.extend(self.link.close(cx));
         conns
     }
 
@@ -198,8 +197,7 @@ impl MirrorManager {
     /// The look failed: the next one goes to another broker; who waited for it retries like after any failure.
     fn source_failed(&mut self, now: Now, mirror: MirrorIx, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
         let Some(source) = self.sources.get_mut(&mirror) else { return };
-        if let Some(conn) = source.link.conn() {
-            source.link.close(cx);
+        if let Some(conn) = source.link.close(cx) {
             self.disown(conn);
         }
         let Some(source) = self.sources.get_mut(&mirror) else { return };

@@ -227,6 +227,21 @@ pub struct Play {
     pub core: Core,
 }
 
+/// A partition on so many brokers, from 1 on, as it is created: the first leads, in epoch 1.
+pub fn led_by_broker_1(brokers: i32) -> PartitionState {
+    let all = || (1..=brokers).map(BrokerId).collect();
+    PartitionState {
+        replicas: all(),
+        isr: all(),
+        elr: [].into_iter().collect(),
+        last_known_elr: [].into_iter().collect(),
+        leader: BrokerId(1),
+        leader_epoch: LeaderEpoch(1),
+        partition_epoch: PartitionEpoch(0),
+        recovering: false,
+    }
+}
+
 impl Play {
     /// Two clusters of three brokers, topic `t` with one partition in each, broker 1 leads in epoch 1.
     pub fn new(min_isr: u32) -> Self {
@@ -267,17 +282,7 @@ impl Play {
             self.record(cluster, &Record::BrokerChange { broker, epoch, fenced: false, shutting_down: false });
         }
         self.record(cluster, &Record::Topic { topic: TopicIx(0), id: TopicId(5), name: "t".into() });
-        let all = || (1..=3).map(BrokerId).collect();
-        let state = PartitionState {
-            replicas: all(),
-            isr: all(),
-            elr: [].into_iter().collect(),
-            last_known_elr: [].into_iter().collect(),
-            leader: BrokerId(1),
-            leader_epoch: LeaderEpoch(1),
-            partition_epoch: PartitionEpoch(0),
-            recovering: false,
-        };
+        let state = led_by_broker_1(3);
         self.record(cluster, &Record::Partition { partition: P, topic: TopicIx(0), number: 0, state });
         let resource = ConfigResource::Topic("t".into());
         let value = Some(min_isr.to_string().as_str().into());

@@ -1,6 +1,6 @@
 //! A mirror's life to be played: what `__mirror_state` commits of it, and what its brokers do.
 
-use super::fake::{batch, controller, node, FakeReplica, Play, P};
+use super::fake::{batch, controller, led_by_broker_1, node, FakeReplica, Play, P};
 use super::mirrors::{copy, sight};
 use super::{committed, NOTHING};
 use crate::checks::sight::MirrorSight;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use mirrorlab_model::coordinator::routing::STATE_TOPIC;
 use mirrorlab_model::ids::*;
 use mirrorlab_model::log::EpochEntry;
-use mirrorlab_model::metadata::records::{PartitionState, Record};
+use mirrorlab_model::metadata::records::Record;
 use mirrorlab_model::mirror::records::{MirrorRecord, StateKey};
 use mirrorlab_model::record::control::mirror_pid_reset;
 use mirrorlab_model::record::{stamp, BatchBuilder, BatchMeta, BatchView};
@@ -87,17 +87,7 @@ impl Lived {
     pub(super) fn keep_states(&mut self, cluster: u8) {
         let play = &mut self.play;
         play.record(cluster, &Record::Topic { topic: TopicIx(9), id: TopicId(9), name: STATE_TOPIC.into() });
-        let one = || [BrokerId(1)].into_iter().collect();
-        let state = PartitionState {
-            replicas: one(),
-            isr: one(),
-            elr: [].into_iter().collect(),
-            last_known_elr: [].into_iter().collect(),
-            leader: BrokerId(1),
-            leader_epoch: LeaderEpoch(1),
-            partition_epoch: PartitionEpoch(0),
-            recovering: false,
-        };
+        let state = led_by_broker_1(1);
         play.record(cluster, &Record::Partition { partition: HOME, topic: TopicIx(9), number: 0, state });
         let isr = 1;
         let replica = FakeReplica { leads: true, epoch: LeaderEpoch(1), isr, proposed: isr, ..FakeReplica::default() };
