@@ -1,6 +1,6 @@
 //! A plan: a scenario with every choice made about topology, faults and operators, for one seed and one row of the matrix.
 //!
-//! Its file, `plan.toml`, is itself a scenario file without chaos, matrix and repetitions: it replays alone, is checked like
+//! Its file, `plan.toml`, is itself a scenario file without draws, chaos, matrix and repetitions: it replays alone, is checked like
 //! any other, and can be edited by hand or by the shrinker. Traffic stays generator parameters and the seed.
 //!
 //! Choices are drawn by hash(seed, concern, ordinal) only (`draw.rs`): a strike that is taken away leaves all others alone.
@@ -134,8 +134,8 @@ impl Plan {
                 step.ignore_answers();
             }
         }
-        let plan =
-            scenario.plan.clone().unwrap_or_else(|| Provenance { scenario: scenario.name(), row: String::new() });
+        let own = || Provenance { scenario: scenario.name(), row: String::new(), drawn: Vec::new() };
+        let plan = scenario.plan.clone().unwrap_or_else(own);
         Self {
             title: scenario.title.clone(),
             why: scenario.why.clone(),
@@ -158,7 +158,7 @@ impl Plan {
         overrides: &Overrides,
     ) -> Result<Vec<(String, Self)>, Diagnostics> {
         overrides.check(scenario.vocabulary())?;
-        let rows = scenario.rows()?;
+        let rows = scenario.rows(seed.or(scenario.seed).unwrap_or(0))?;
         let plans = rows.into_iter().map(|(label, row)| {
             let mut plan = Self::resolve(&row, seed.or(row.seed).unwrap_or(0), overrides);
             plan.plan.row.clone_from(&label);
@@ -200,6 +200,8 @@ impl Plan {
             "it has [chaos]"
         } else if !file.matrix.is_empty() {
             "it has a matrix"
+        } else if !file.draw.is_empty() {
+            "it has [draw]"
         } else if file.stage.timeline.iter().any(repeats) {
             "it has steps that repeat"
         } else if file.plan.is_none() {

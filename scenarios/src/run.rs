@@ -699,8 +699,10 @@ impl Run {
         let partitions = self.partitions;
         let mirrors: Vec<String> =
             stage.mirrors.iter().map(|(name, m)| format!("{name} ({} -> {})", m.source, m.on)).collect();
+        let drawn = &self.job.plan.plan.drawn;
+        let drawn = if drawn.is_empty() { String::new() } else { format!("; drawn: {}", drawn.join("; ")) };
         format!(
-            "{}; {} topics with {partitions} partitions; mirrors: {}; {} producers, {} consumers; {} steps",
+            "{}; {} topics with {partitions} partitions; mirrors: {}; {} producers, {} consumers; {} steps{drawn}",
             clusters.join(", "),
             stage.topics.values().map(|t| u64::from(t.topics())).sum::<u64>(),
             if mirrors.is_empty() { "none".to_owned() } else { mirrors.join(", ") },

@@ -235,6 +235,16 @@ impl Diagnostics {
         Self { file: file.to_owned(), problems: vec![problem], more: 0 }
     }
 
+    /// Says which seed drew what was read.
+    #[must_use]
+    pub(crate) fn drawn_by(mut self, seed: u64, drawn: &[String]) -> Self {
+        if let (Some(first), false) = (self.problems.first_mut(), drawn.is_empty()) {
+            let draws = format!("seed {seed} draws: {}", crate::units::clip(&drawn.join("; "), 600));
+            first.help = Some(first.help.take().map_or_else(|| draws.clone(), |help| format!("{help}; {draws}")));
+        }
+        self
+    }
+
     /// The whole report as people read it; with terminal colours if `colour`.
     #[must_use]
     pub fn render(&self, colour: bool) -> String {

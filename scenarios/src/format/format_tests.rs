@@ -47,6 +47,42 @@ fn code(tail: &str) -> &'static str {
 }
 
 #[test]
+fn a_seed_draws_values_and_what_is_there() {
+    let text = "[draw]\n\"links.wan.latency\" = [\"1 ms\", \"50 ms\"]\n\"phases.safety\" = { from = \"10 s\", to = \"20 s\" }\n\"chaos.*\" = { keep = 0.5 }\n[phases]\n[chaos]\ncrash = {}\npause = {}\n";
+    let s = with(text).unwrap();
+    let (mut latencies, mut kinds) = (BTreeSet::new(), BTreeSet::new());
+    for seed in 0..40 {
+        let (label, drawn) = s.rows(seed).unwrap().remove(0);
+        assert!(label.is_empty() && drawn.draw.is_empty());
+        let safety = drawn.stage.phases.safety;
+        assert!(safety >= Time::secs(10) && safety <= Time::secs(20), "{safety}");
+        latencies.insert(drawn.stage.links["wan"].both.latency);
+        kinds.insert(drawn.chaos.as_ref().unwrap().strikes.keys().copied().collect::<Vec<_>>());
+        assert_eq!(drawn, s.rows(seed).unwrap().remove(0).1, "a seed draws the same again");
+        assert!(drawn.plan.unwrap().drawn.iter().any(|line| line.starts_with("links.wan.latency = ")));
+    }
+    assert_eq!((latencies.len(), kinds.len()), (2, 3), "one kind of chaos at least");
+    // Each value is checked where it would stand, and each table by its absence.
+    assert_eq!(code("[draw]\n\"links.wan.latency\" = [\"1 ms\", 50]\n"), "missing-unit");
+    assert_eq!(code("[draw]\n\"links.wen.latency\" = [\"1 ms\"]\n"), "bad-path");
+    assert_eq!(code("[draw]\n\"producers.nobody\" = { keep = 0.5 }\n"), "bad-path");
+    assert_eq!(code("[draw]\n\"chaos.*\" = { keep = 0.5 }\n"), "bad-path");
+    assert_eq!(code("[draw]\n\"phases.safety\" = { from = \"20 s\", to = \"10 s\" }\n[phases]\n"), "out-of-range");
+    assert_eq!(code("[draw]\n\"phases.safety\" = { from = \"20 s\" }\n[phases]\n"), "missing-key");
+    assert_eq!(code("[draw]\n\"phases.safety\" = []\n[phases]\n"), "empty");
+    assert_eq!(code("[draw]\ntitle = [\"a\"]\n"), "bad-path");
+}
+
+#[test]
+fn a_step_is_left_out_by_its_name() {
+    let steps = "[[timeline]]\nname = \"fall\"\nat = \"1 s\"\ndo = \"kill\"\nnode = \"east/broker-1\"\n";
+    let s = with(&format!("{steps}[draw]\n\"timeline.fall\" = {{ keep = 0.5 }}\n\"timeline.fall.at\" = {{ from = \"1 s\", to = \"2 s\" }}\n")).unwrap();
+    let counts: BTreeSet<usize> = (0..20).map(|seed| s.rows(seed).unwrap()[0].1.stage.timeline.len()).collect();
+    assert_eq!(counts, BTreeSet::from([0, 1]));
+    assert_eq!(code(&format!("{steps}[draw]\n\"timeline.rise\" = {{ keep = 0.5 }}\n")), "bad-path");
+}
+
+#[test]
 fn defaults_are_filled_in() {
     let s = Scenario::parse("x.toml", "title = \"t\"\n[clusters.east]\n[topics.a]\n").unwrap();
     let east = &s.stage.clusters["east"];
@@ -150,7 +186,7 @@ fn expectations_are_resolved() {
 #[test]
 fn a_matrix_has_a_row_for_each_combination() {
     let s = with("[matrix]\n\"links.wan.latency\" = [\"1 ms\", \"50 ms\"]\n\"clusters.west.config.mirror.num.replica.fetchers\" = [1, 4]\n").unwrap();
-    let rows = s.rows().unwrap();
+    let rows = s.rows(0).unwrap();
     let labels: Vec<_> = rows.iter().map(|(label, _)| label.as_str()).collect();
     assert_eq!(labels.len(), 4);
     assert_eq!(labels[3], "links.wan.latency=50 ms, clusters.west.config.mirror.num.replica.fetchers=4");

@@ -46,6 +46,8 @@ pub const RECORD_BYTES: u128 = 1_000_000_000_000;
 pub const MATRIX_ROWS: usize = 1_000;
 /// Axes of a matrix.
 pub const MATRIX_AXES: usize = 8;
+/// Paths of `[draw]`.
+pub const DRAWS: usize = 200;
 /// Tokens times rows of a matrix: what bounds the time that reading takes.
 pub const MATRIX_TOKENS: usize = 50_000_000;
 /// The longest duration and the longest run.

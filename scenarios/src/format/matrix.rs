@@ -30,7 +30,7 @@ pub(crate) struct RawAxis<'i> {
 }
 
 /// Keys that are the same for all rows.
-const FIXED: &[&str] = &["title", "why", "tier", "origin", "matrix", "plan"];
+const FIXED: &[&str] = &["title", "why", "tier", "origin", "matrix", "draw", "plan"];
 
 /// Reads the axes.
 pub(crate) fn axes<'i>(cx: &mut Cx<'_>, root: &mut Table<'_, 'i>, tokens: usize) -> Vec<RawAxis<'i>> {
@@ -52,12 +52,7 @@ pub(crate) fn axes<'i>(cx: &mut Cx<'_>, root: &mut Table<'_, 'i>, tokens: usize)
             cx.error(&value.span(), "empty", message, "write at least one, or remove it".to_owned());
             continue;
         }
-        let Some(steps) = path(cx, &key) else { continue };
-        let source = std::sync::Arc::clone(&cx.problems.source.text);
-        let shown = |v: &Spanned<DeValue<'_>>| source.get(v.span()).unwrap_or("…").trim_matches('"').to_owned();
-        let values: Vec<_> = items.iter().cloned().collect();
-        let axis = Axis { path: key.value.clone(), values: values.iter().map(shown).collect() };
-        axes.push(RawAxis { axis, span: key.span, steps, values });
+        axes.extend(RawAxis::of(cx, &key, items.iter().cloned().collect(), "varied in a matrix"));
     }
     if bounded(cx, &t, &axes, tokens) {
         axes
@@ -83,7 +78,7 @@ fn bounded(cx: &mut Cx<'_>, t: &Table<'_, '_>, axes: &[RawAxis<'_>], tokens: usi
 }
 
 /// Cuts `a.b."c.d"` into its keys. After `config` the whole rest is one key, quoted or not, as config keys have points.
-fn path(cx: &mut Cx<'_>, key: &At<String>) -> Option<Vec<String>> {
+fn path(cx: &mut Cx<'_>, key: &At<String>, done: &str) -> Option<Vec<String>> {
     let mut steps = Vec::new();
     let mut rest = &*key.value;
     while !rest.is_empty() {
@@ -102,7 +97,7 @@ fn path(cx: &mut Cx<'_>, key: &At<String>) -> Option<Vec<String>> {
     if good && !FIXED.contains(&&*steps[0]) {
         return Some(steps);
     }
-    let message = format!("`{}` cannot vary in a matrix", clip(&key.value, 60));
+    let message = format!("`{}` cannot be {done}", clip(&key.value, 60));
     cx.error(&key.span, "bad-path", message, "name a key by its path, such as \"links.wan.latency\"".to_owned());
     None
 }
@@ -130,35 +125,18 @@ pub(crate) fn put<'i>(
     axis: &RawAxis<'i>,
     value: &Spanned<DeValue<'i>>,
 ) -> Result<(), Misplaced> {
-    use super::diagnostics::Fault;
-    let missing = |step: &str| {
-        let message = format!("the matrix names `{}`, but there is no `{}`", clip(&axis.axis.path, 80), clip(step, 60));
-        let help =
-            "each table on the path must be in the file; only the last key and `config` may be missing".to_owned();
-        Box::new((axis.span.clone(), Problem::new(Fault::File, "bad-path", message).help(help)))
-    };
-    let Some((last, tables)) = axis.steps.split_last() else { return Ok(()) };
-    let mut table = root;
-    let mut steps = tables.iter();
-    while let Some(step) = steps.next() {
-        if step == "config" && !table.contains_key("config") {
-            let key = Spanned::new(axis.span.clone(), std::borrow::Cow::Borrowed("config"));
-            table.insert(key, Spanned::new(axis.span.clone(), DeValue::Table(DeTable::new())));
-        }
-        let inner = table.get_mut(step.as_str()).ok_or_else(|| missing(step))?;
-        table = match inner.get_mut() {
-            DeValue::Table(inner) => inner,
-            DeValue::Array(items) => {
-                let index = steps.next().ok_or_else(|| missing(last))?;
-                let item = index.parse::<usize>().ok().and_then(|n| items.get_mut(n)).ok_or_else(|| missing(index))?;
-                match item.get_mut() {
-                    DeValue::Table(inner) => inner,
-                    _ => return Err(missing(index)),
-                }
-            }
-            _ => return Err(missing(step)),
-        };
-    }
+    put_at(root, axis, &axis.steps, value)
+}
+
+/// Puts a value in at a path, which is the axis' own or one that it stands for.
+pub(crate) fn put_at<'i>(
+    root: &mut DeTable<'i>,
+    axis: &RawAxis<'i>,
+    path: &[String],
+    value: &Spanned<DeValue<'i>>,
+) -> Result<(), Misplaced> {
+    let Some((last, tables)) = path.split_last() else { return Ok(()) };
+    let table = table_at(root, axis, tables)?;
     match table.get_mut(last.as_str()) {
         Some(slot) => *slot = value.clone(),
         None => {
@@ -169,9 +147,74 @@ pub(crate) fn put<'i>(
     Ok(())
 }
 
+/// The table at the end of a path; in a list, a step is a number from 0 or the `name` of one of its tables.
+pub(crate) fn table_at<'t, 'i>(
+    root: &'t mut DeTable<'i>,
+    axis: &RawAxis<'i>,
+    tables: &[String],
+) -> Result<&'t mut DeTable<'i>, Misplaced> {
+    let mut table = root;
+    let mut steps = tables.iter();
+    while let Some(step) = steps.next() {
+        if step == "config" && !table.contains_key("config") {
+            let key = Spanned::new(axis.span.clone(), std::borrow::Cow::Borrowed("config"));
+            table.insert(key, Spanned::new(axis.span.clone(), DeValue::Table(DeTable::new())));
+        }
+        let inner = table.get_mut(step.as_str()).ok_or_else(|| axis.missing(step))?;
+        table = match inner.get_mut() {
+            DeValue::Table(inner) => inner,
+            DeValue::Array(items) => {
+                let which = steps.next().ok_or_else(|| axis.missing(step))?;
+                let at = which.parse::<usize>().ok().or_else(|| items.iter().position(|item| is_named(item, which)));
+                let item = at.and_then(|n| items.get_mut(n)).ok_or_else(|| axis.missing(which))?;
+                match item.get_mut() {
+                    DeValue::Table(inner) => inner,
+                    _ => return Err(axis.missing(which)),
+                }
+            }
+            _ => return Err(axis.missing(step)),
+        };
+    }
+    Ok(table)
+}
+
+/// Whether a table of a list carries this `name`.
+pub(crate) fn is_named(item: &Spanned<DeValue<'_>>, name: &str) -> bool {
+    item.get_ref().get("name").and_then(|value| value.get_ref().as_str()) == Some(name)
+}
+
 impl<'i> RawAxis<'i> {
+    /// An axis whose path can be one; `done` says what its key cannot be otherwise.
+    pub(crate) fn of(cx: &mut Cx<'_>, key: &At<String>, values: Vec<Spanned<DeValue<'i>>>, done: &str) -> Option<Self> {
+        let steps = path(cx, key, done)?;
+        let source = std::sync::Arc::clone(&cx.problems.source.text);
+        let shown = |v: &Spanned<DeValue<'_>>| source.get(v.span()).unwrap_or("…").trim_matches('"').to_owned();
+        let axis = Axis { path: key.value.clone(), values: values.iter().map(shown).collect() };
+        Some(RawAxis { axis, span: key.span.clone(), steps, values })
+    }
+
     /// Its values.
     pub(crate) fn values(&self) -> &[Spanned<DeValue<'i>>] {
         &self.values
+    }
+
+    /// Its path.
+    pub(crate) fn steps(&self) -> &[String] {
+        &self.steps
+    }
+
+    /// Where it stands.
+    pub(crate) fn span(&self) -> Range<usize> {
+        self.span.clone()
+    }
+
+    /// That there is no such table on its path.
+    pub(crate) fn missing(&self, step: &str) -> Misplaced {
+        use super::diagnostics::Fault;
+        let message =
+            format!("`{}` names something that is not there: `{}`", clip(&self.axis.path, 80), clip(step, 60));
+        let help =
+            "each table on the path must be in the file; only the last key and `config` may be missing".to_owned();
+        Box::new((self.span.clone(), Problem::new(Fault::File, "bad-path", message).help(help)))
     }
 }

@@ -3,7 +3,7 @@
 //! Read in this order: `types.rs`, `action.rs`, `places.rs`, `condition.rs`, `chaos.rs` (what a file can say), `vocabulary.rs` (names that
 //! belong to other parts), `table.rs` and `refs.rs` (how it is read), `topology.rs`, `workload.rs`, `timeline*.rs`,
 //! `outcome.rs` (one section each), `live.rs` (the same in the middle of a run), `load.rs` and `limits.rs` (bounds),
-//! `matrix.rs`, `diagnostics.rs`, `schema.rs`.
+//! `matrix.rs`, `draws.rs`, `diagnostics.rs`, `schema.rs`.
 //!
 //! Decisions of the format: a topic table with `count = n` is a family `NAME-0` to `NAME-(n-1)`; nodes are
 //! `CLUSTER/broker-N` counted from 1; a topic is `TOPIC`, or `CLUSTER/TOPIC` where two clusters have it; a mirrored topic is
@@ -15,6 +15,7 @@ pub mod condition;
 mod condition_resolve;
 mod condition_syntax;
 mod diagnostics;
+mod draws;
 pub mod limits;
 pub(crate) mod live;
 mod load;
@@ -57,6 +58,30 @@ pub struct Provenance {
     pub scenario: String,
     /// The row of the matrix; empty without a matrix.
     pub row: String,
+    /// What the seed drew; empty without `[draw]`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drawn: Vec<String>,
+}
+
+/// What a seed draws for a key, as an editor sees it.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is used; `draws.rs` reads the table")]
+enum DrawEntry {
+    /// One of these.
+    OneOf(Vec<serde_json::Value>),
+    /// A duration between two.
+    Between {
+        /// The shortest.
+        from: crate::units::Time,
+        /// The longest.
+        to: crate::units::Time,
+    },
+    /// The table, or key, or named step is there with this chance.
+    Keep {
+        /// The chance.
+        keep: crate::units::Chance,
+    },
 }
 
 /// A scenario file, read and checked.
@@ -83,6 +108,9 @@ pub struct Scenario {
     /// Keys that vary, and their values: one run for each combination.
     #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
     pub matrix: Vec<Axis>,
+    /// Keys that each seed draws for itself: from a list, between two durations, or whether a table is there at all.
+    #[schemars(with = "BTreeMap<String, DrawEntry>")]
+    pub draw: Vec<Axis>,
     /// Only in a plan: where it came from.
     pub plan: Option<Provenance>,
     /// The file's name as it was given.
@@ -106,6 +134,7 @@ impl PartialEq for Scenario {
             && self.stage == other.stage
             && self.chaos == other.chaos
             && self.matrix == other.matrix
+            && self.draw == other.draw
             && self.plan == other.plan
     }
 }
@@ -146,16 +175,16 @@ impl Scenario {
         Ok(rows.remove(0).1)
     }
 
-    /// The scenario of each row of the matrix with its label (`links.wan.latency=50 ms`); without a matrix the scenario
-    /// itself with an empty label.
+    /// The scenario as `seed` draws it, one for each row of the matrix with its label (`links.wan.latency=50 ms`); without a
+    /// matrix one with an empty label.
     ///
     /// # Errors
     /// Values that are right alone but wrong together.
-    pub fn rows(&self) -> Result<Vec<(String, Self)>, Diagnostics> {
-        if self.matrix.is_empty() {
+    pub fn rows(&self, seed: u64) -> Result<Vec<(String, Self)>, Diagnostics> {
+        if self.matrix.is_empty() && self.draw.is_empty() {
             return Ok(vec![(String::new(), self.clone())]);
         }
-        read_rows(&self.file, &self.text, &self.vocabulary, Rows::All)
+        read_rows(&self.file, &self.text, &self.vocabulary, Rows::All { seed })
     }
 
     /// What the file is called: its folder and its name without ending.
@@ -173,10 +202,13 @@ impl Scenario {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rows {
-    /// The file as it stands; values of a matrix are checked one by one.
+    /// The file as it stands; values of a matrix, and draws, are checked one by one.
     Base,
-    /// Every combination.
-    All,
+    /// Every combination, with what this seed draws.
+    All {
+        /// The seed.
+        seed: u64,
+    },
 }
 
 fn read_rows(
@@ -193,19 +225,16 @@ fn read_rows(
     let mut cx = Cx { problems, vocabulary };
     let mut root = Table::new("the file", 0..0, tree.get_ref());
     let axes = matrix::axes(&mut cx, &mut root, tokens);
+    let lots = draws::lots(&mut cx, &mut root);
     let one = |cx: Cx<'_>, map: &DeTable<'_>| {
         let (cx, mut scenario) = read(cx, map);
         scenario.matrix = axes.iter().map(|axis| axis.axis.clone()).collect();
+        scenario.draw = lots.iter().map(draws::Lot::axis).collect();
         scenario.file = name.to_owned();
         scenario.text = Arc::clone(&text);
         scenario.vocabulary = Arc::clone(vocabulary);
         (cx.problems, scenario)
     };
-    let (problems, scenario) = one(cx, tree.get_ref());
-    problems.finish()?;
-    if axes.is_empty() {
-        return Ok(vec![(String::new(), scenario)]);
-    }
     let check = |row: Result<DeTable<'_>, matrix::Misplaced>| {
         let mut problems = Problems::sharing(name, &text);
         match row {
@@ -218,29 +247,44 @@ fn read_rows(
                 let (problems, mut scenario) = one(Cx { problems, vocabulary }, &map);
                 problems.finish()?;
                 scenario.matrix.clear();
+                scenario.draw.clear();
                 Ok(scenario)
             }
         }
     };
-    if rows == Rows::Base {
+    let Rows::All { seed } = rows else {
+        let (problems, scenario) = one(cx, tree.get_ref());
+        problems.finish()?;
         for axis in &axes {
             for value in axis.values() {
                 let mut map = tree.get_ref().clone();
                 check(matrix::put(&mut map, axis, value).map(|()| map))?;
             }
         }
+        for map in draws::alone(tree.get_ref(), &lots) {
+            check(map)?;
+        }
         return Ok(vec![(String::new(), scenario)]);
-    }
+    };
+    let mut drawn_tree = tree.get_ref().clone();
+    let drawn = match draws::apply(&mut drawn_tree, &lots, seed) {
+        Ok(drawn) => drawn,
+        Err(misplaced) => return check(Err(misplaced)).map(|_| Vec::new()),
+    };
     let count: usize = axes.iter().map(|axis| axis.values().len()).product();
     let mut all = Vec::with_capacity(count);
     for row in 0..count {
-        let mut map = tree.get_ref().clone();
+        let mut map = drawn_tree.clone();
         let label = matrix::apply(&mut map, &axes, row);
         let (label, map) = match label {
             Ok(label) => (label, Ok(map)),
             Err(error) => (String::new(), Err(error)),
         };
-        all.push((label, check(map)?));
+        let mut scenario = check(map).map_err(|problems| problems.drawn_by(seed, &drawn))?;
+        if !drawn.is_empty() {
+            scenario.plan = Some(Provenance { scenario: scenario.name(), row: String::new(), drawn: drawn.clone() });
+        }
+        all.push((label, scenario));
     }
     Ok(all)
 }
@@ -260,6 +304,7 @@ fn read<'v>(cx: Cx<'v>, map: &DeTable<'_>) -> (Cx<'v>, Scenario) {
     let mut b =
         Build { cx, stage: Stage::default(), topics: BTreeMap::new(), steps: BTreeSet::new(), driven: BTreeSet::new() };
     root.allow("matrix");
+    root.allow("draw");
     let title = prose(&mut b.cx, &mut root, "title");
     if !root.has("title") {
         root.missing(&mut b.cx, "title", "\"what happens, in one line\"");
@@ -297,6 +342,7 @@ fn read<'v>(cx: Cx<'v>, map: &DeTable<'_>) -> (Cx<'v>, Scenario) {
         stage: b.stage,
         chaos,
         matrix: Vec::new(),
+        draw: Vec::new(),
         plan,
         file: String::new(),
         text: "".into(),
@@ -324,8 +370,9 @@ fn provenance(cx: &mut Cx<'_>, root: &mut Table<'_, '_>) -> Option<Provenance> {
     let mut t = root.table(cx, "plan", "[plan]".to_owned())?;
     let scenario = prose(cx, &mut t, "scenario").unwrap_or_default();
     let row = prose(cx, &mut t, "row").unwrap_or_default();
+    let drawn = t.texts(cx, "drawn").unwrap_or_default().into_iter().map(|at| at.value).collect();
     t.finish(cx);
-    Some(Provenance { scenario, row })
+    Some(Provenance { scenario, row, drawn })
 }
 
 /// A text for people.

@@ -1,0 +1,256 @@
+//! `[draw]`: keys whose values each seed draws for itself. So one file stands for a swarm of worlds, as a matrix stands for
+//! all combinations.
+//!
+//! ```toml
+//! [draw]
+//! "links.wan.latency" = ["1 ms", "30 ms", "150 ms"]          # one of these
+//! "timeline.failover.at" = { from = "10 s", to = "30 s" }    # a duration between the two
+//! "producers.ledger" = { keep = 0.3 }                        # is there in three of ten seeds
+//! "chaos.*" = { keep = 0.5 }                                 # each table below is there or not for itself, one at least
+//! ```
+//! The file itself says what holds where nothing is drawn, and is checked with each value put in alone; a seed's draws are put
+//! in together and read again from the start, like a row of a matrix. A draw is hash(seed, path): another path more or less
+//! leaves all others alone.
+
+use super::diagnostics::{Fault, Problem};
+use super::limits;
+use super::matrix::{self, Axis, Misplaced, RawAxis};
+use super::table::{kind_of, At, Cx, Table};
+use crate::plan::draw::{below, between, pick};
+use crate::units::{clip, Chance, Time};
+use std::borrow::Cow;
+use std::ops::Range;
+use toml::de::{DeArray, DeTable, DeValue};
+use toml::Spanned;
+
+/// One path and what a seed draws for it.
+pub(crate) struct Lot<'i> {
+    axis: RawAxis<'i>,
+    draws: Draws,
+}
+
+/// How it is drawn.
+enum Draws {
+    /// One of the axis' values.
+    OneOf,
+    /// A duration, both ends included.
+    Duration(Time, Time),
+    /// The table, or key, is there with this chance.
+    Keep(Chance),
+}
+
+/// What stands for each table of one kind.
+const EACH: &str = "*";
+
+/// Reads the table.
+pub(crate) fn lots<'i>(cx: &mut Cx<'_>, root: &mut Table<'_, 'i>) -> Vec<Lot<'i>> {
+    let Some(t) = root.table(cx, "draw", "[draw]".to_owned()) else { return Vec::new() };
+    let mut lots = Vec::new();
+    for (key, value) in t.entries() {
+        if lots.len() >= limits::DRAWS {
+            let help = format!("the limit is {}", limits::DRAWS);
+            cx.error(&key.span, "too-many", "so many draws are too many".to_owned(), help);
+            break;
+        }
+        let Some((draws, values)) = draws_of(cx, &key, value) else { continue };
+        if let Some(axis) = RawAxis::of(cx, &key, values, "drawn") {
+            lots.push(Lot { axis, draws });
+        }
+    }
+    lots
+}
+
+type Values<'i> = Vec<Spanned<DeValue<'i>>>;
+
+fn draws_of<'i>(cx: &mut Cx<'_>, key: &At<String>, value: &Spanned<DeValue<'i>>) -> Option<(Draws, Values<'i>)> {
+    let name = clip(&key.value, 60);
+    match value.get_ref() {
+        DeValue::Array(items) if !items.is_empty() => Some((Draws::OneOf, items.iter().cloned().collect())),
+        DeValue::Array(_) => {
+            let message = format!("`{name}` has nothing to draw from");
+            cx.error(&value.span(), "empty", message, "write at least one value, or remove it".to_owned());
+            None
+        }
+        DeValue::Table(map) => {
+            let mut t = Table::new(format!("the draw of `{name}`"), value.span(), map);
+            let draws = range(cx, &mut t);
+            t.finish(cx);
+            draws
+        }
+        other => {
+            let message = format!("`{name}` in [draw] is a list of values or a table, not {}", kind_of(other));
+            let help = format!(
+                "write `\"{name}\" = [ … ]`, `\"{name}\" = {{ from = …, to = … }}` or `\"{name}\" = {{ keep = 0.5 }}`"
+            );
+            cx.error(&value.span(), "wrong-type", message, help);
+            None
+        }
+    }
+}
+
+/// `{ from, to }` or `{ keep }`; the ends of a range are values to check, too.
+fn range<'i>(cx: &mut Cx<'_>, t: &mut Table<'_, 'i>) -> Option<(Draws, Values<'i>)> {
+    t.exclusive(cx, "keep", "from");
+    t.exclusive(cx, "keep", "to");
+    if t.has("keep") {
+        return Some((Draws::Keep(t.chance(cx, "keep")?), Vec::new()));
+    }
+    let (Some(from), Some(to)) = (t.raw("from"), t.raw("to")) else {
+        t.missing(cx, if t.key_is_written("from") { "to" } else { "from" }, "\"10 s\"");
+        return None;
+    };
+    let ends = vec![from.clone(), to.clone()];
+    let (from, to): (Time, Time) = (t.unit(cx, "from")?, t.unit(cx, "to")?);
+    if from <= to {
+        return Some((Draws::Duration(from, to), ends));
+    }
+    let span = t.key_span("to");
+    let message = format!("`from` is above `to` in {}", t.what);
+    cx.error(&span, "out-of-range", message, "exchange the two".to_owned());
+    None
+}
+
+/// What a seed drew: one line for each key that got a value, one for all that is left out.
+#[derive(Default)]
+struct Told {
+    set: Vec<String>,
+    without: Vec<String>,
+}
+
+/// Puts in what a seed draws, and says what that is.
+pub(crate) fn apply<'i>(root: &mut DeTable<'i>, lots: &[Lot<'i>], seed: u64) -> Result<Vec<String>, Misplaced> {
+    let mut told = Told::default();
+    // Values first: a table that is left out takes no value, and no place in a list moves before its value is in.
+    for lot in lots.iter().filter(|lot| !matches!(lot.draws, Draws::Keep(_))) {
+        for path in lot.paths(root) {
+            let concern = format!("draw.{}", path.join("."));
+            let Some(value) = lot.value(seed, &concern) else { continue };
+            matrix::put_at(root, &lot.axis, &path, &value)?;
+            told.set.push(format!("{} = {}", path.join("."), shown(value.get_ref())));
+        }
+    }
+    for lot in lots {
+        let Draws::Keep(chance) = lot.draws else { continue };
+        let paths = lot.paths(root);
+        let leaves = |path: &&Vec<String>| {
+            below(seed, &format!("draw.{}", path.join(".")), 0, 1_000_000_000) >= u64::from(chance.0)
+        };
+        let out: Vec<&Vec<String>> = paths.iter().filter(leaves).collect();
+        // Of several one stays: a chaos without any fault is no chaos.
+        let stays = paths.len() > 1 && out.len() == paths.len();
+        let stays = stays.then(|| pick(seed, &format!("draw.{}", lot.axis.axis.path), 0, &paths)).flatten();
+        for path in out.into_iter().filter(|path| Some(*path) != stays) {
+            remove(root, &lot.axis, path)?;
+            told.without.push(path.join("."));
+        }
+    }
+    let without = (!told.without.is_empty()).then(|| format!("without {}", told.without.join(", ")));
+    Ok(told.set.into_iter().chain(without).collect())
+}
+
+/// The file with each single draw put in: each value, each end of a range, each table left out.
+pub(crate) fn alone<'i>(tree: &DeTable<'i>, lots: &[Lot<'i>]) -> Vec<Result<DeTable<'i>, Misplaced>> {
+    let mut all = Vec::new();
+    for lot in lots {
+        let paths = lot.paths(tree);
+        if paths.is_empty() {
+            all.push(Err(lot.axis.missing(EACH)));
+        }
+        for path in paths {
+            if let Draws::Keep(_) = lot.draws {
+                let mut map = tree.clone();
+                all.push(remove(&mut map, &lot.axis, &path).map(|()| map));
+            }
+            for value in lot.axis.values() {
+                let mut map = tree.clone();
+                all.push(matrix::put_at(&mut map, &lot.axis, &path, value).map(|()| map));
+            }
+        }
+    }
+    all
+}
+
+impl<'i> Lot<'i> {
+    /// As the scenario tells it.
+    pub(crate) fn axis(&self) -> Axis {
+        self.axis.axis.clone()
+    }
+
+    /// Its path, or for `a.*` the path of each table in `a`, in the order of the file.
+    fn paths(&self, root: &DeTable<'i>) -> Vec<Vec<String>> {
+        let steps = self.axis.steps();
+        let Some(star) = steps.iter().position(|step| step == EACH) else { return vec![steps.to_vec()] };
+        let (before, after) = (&steps[..star], &steps[star + 1..]);
+        let mut table = root;
+        for step in before {
+            match table.get(step.as_str()).map(Spanned::get_ref) {
+                Some(DeValue::Table(inner)) => table = inner,
+                _ => return Vec::new(),
+            }
+        }
+        let mut inside: Vec<(Range<usize>, &str)> = table
+            .iter()
+            .filter(|(_, value)| value.get_ref().is_table())
+            .map(|(key, _)| (key.span(), &**key.get_ref()))
+            .collect();
+        inside.sort_by_key(|(span, _)| span.start);
+        let path = |name: &str| before.iter().cloned().chain([name.to_owned()]).chain(after.iter().cloned()).collect();
+        inside.into_iter().map(|(_, name)| path(name)).collect()
+    }
+
+    fn value(&self, seed: u64, concern: &str) -> Option<Spanned<DeValue<'i>>> {
+        let values = self.axis.values();
+        match self.draws {
+            Draws::OneOf => pick(seed, concern, 0, values).cloned(),
+            Draws::Duration(from, to) => {
+                // To the millisecond, where that is within the range: nobody reads more digits.
+                let drawn = between(seed, concern, 0, from, to);
+                let round = Time(drawn.0 / 1_000_000 * 1_000_000);
+                let drawn = if round < from { drawn } else { round };
+                Some(Spanned::new(values.first()?.span(), DeValue::String(Cow::Owned(drawn.to_string()))))
+            }
+            Draws::Keep(_) => None,
+        }
+    }
+}
+
+/// Takes a table, a key, or a named step of the timeline out; what is not there is no matter.
+fn remove<'i>(root: &mut DeTable<'i>, axis: &RawAxis<'i>, path: &[String]) -> Result<(), Misplaced> {
+    let Some((last, tables)) = path.split_last() else { return Ok(()) };
+    if let [list] = tables {
+        if let Some(DeValue::Array(items)) = root.get_mut(list.as_str()).map(Spanned::get_mut) {
+            let kept: DeArray<'i> = items.iter().filter(|item| !matrix::is_named(item, last)).cloned().collect();
+            if kept.len() == items.len() {
+                let message = format!("no step of `{list}` is named `{}`", clip(last, 60));
+                let help = "only steps with a `name` can be left out".to_owned();
+                return Err(Box::new((axis.span(), Problem::new(Fault::File, "bad-path", message).help(help))));
+            }
+            *items = kept;
+            return Ok(());
+        }
+    }
+    let table = matrix::table_at(root, axis, tables)?;
+    match table.remove(last.as_str()) {
+        Some(_) => Ok(()),
+        None => Err(axis.missing(last)),
+    }
+}
+
+fn shown(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(number) => number.as_str().to_owned(),
+        DeValue::Float(number) => number.as_str().to_owned(),
+        DeValue::Boolean(value) => value.to_string(),
+        DeValue::Array(items) => {
+            let items: Vec<String> = items.iter().map(|item| shown(item.get_ref())).collect();
+            format!("[{}]", items.join(", "))
+        }
+        DeValue::Table(map) => {
+            let pairs: Vec<String> =
+                map.iter().map(|(key, value)| format!("{} = {}", key.get_ref(), shown(value.get_ref()))).collect();
+            format!("{{ {} }}", pairs.join(", "))
+        }
+        DeValue::Datetime(date) => date.to_string(),
+    }
+}
