@@ -135,11 +135,14 @@ impl Log {
             }
             Some(stored) if trust => stored.clone(),
             Some(stored) => {
-                let mut epochs = stored.clone();
+                // 1. DeleteRecords moves the start to 101: the file forgets what was below, and is flushed with the log. 2. Power
+                // loss takes the checkpoint of the start: the log begins at 0 again. 3. Only the batches know their epochs there.
+                let mut epochs = std::mem::take(&mut scan.all);
+                epochs.truncate_from_end(stored.entries().first().map_or(self.end, |first| first.start));
                 // The file is as old as the last flush: above the recovery point it may tell of batches that were cut since.
                 let sure = scan.tail_start.map_or(self.recovery_point, |tail| tail.min(self.recovery_point));
-                epochs.truncate_from_end(sure);
-                for entry in merged(stored, scan) {
+                let known = stored.entries().iter().filter(|entry| entry.start < sure);
+                for entry in known.chain(&merged(stored, scan)) {
                     epochs.assign(entry.epoch, entry.start);
                 }
                 epochs

@@ -163,7 +163,7 @@ impl Replicas {
     pub fn discard_mirror_log(&mut self, now: Now, partition: PartitionIx, cx: &mut Cx) -> Result<(), DiskError> {
         let Some(log) = self.log(partition) else { return Ok(()) };
         if log.start() > Offset::ZERO {
-            return self.restart_mirror_leader_at(now, partition, Offset::ZERO, cx);
+            return self.restart_mirror_leader(partition, Offset::ZERO, CutCause::Alignment, cx);
         }
         if log.end() == Offset::ZERO && log.latest_epoch() == LeaderEpoch::NONE {
             return Ok(());
@@ -182,8 +182,18 @@ impl Replicas {
         at: Offset,
         cx: &mut Cx,
     ) -> Result<(), DiskError> {
+        self.restart_mirror_leader(partition, at, CutCause::OutOfRange, cx)
+    }
+
+    fn restart_mirror_leader(
+        &mut self,
+        partition: PartitionIx,
+        at: Offset,
+        cause: CutCause,
+        cx: &mut Cx,
+    ) -> Result<(), DiskError> {
         let Some(slot) = self.slot(partition) else { return Ok(()) };
-        self.restart_at(slot, at, cx)?;
+        self.restart_at(slot, at, cause, cx)?;
         self.leader_was_cut(slot, cx);
         Ok(())
     }
@@ -233,14 +243,20 @@ impl Replicas {
     }
 
     /// Empties a log and lets it begin at `at`.
-    pub(crate) fn restart_at(&mut self, slot: usize, at: Offset, cx: &mut Cx) -> Result<(), DiskError> {
+    pub(crate) fn restart_at(
+        &mut self,
+        slot: usize,
+        at: Offset,
+        cause: CutCause,
+        cx: &mut Cx,
+    ) -> Result<(), DiskError> {
         let partition = self.hot[slot].partition;
         let Some(log) = self.logs[slot].as_mut() else { return Ok(()) };
         let (from, hw) = (log.end(), log.high_watermark());
         log.truncate_fully_and_start_at(cx.disk, cx.guards, at)?;
         // The watermark must not stay below the new start (R19).
         let now_hw = log.high_watermark();
-        cx.trace(Trace::Truncated { partition, from, to: at.min(from), cause: CutCause::OutOfRange });
+        cx.trace(Trace::Truncated { partition, from, to: at.min(from), cause });
         cx.trace(Trace::LogStartMoved { partition, to: at });
         if now_hw != hw {
             self.watermark_moved(slot, hw, now_hw, cx);

@@ -258,7 +258,7 @@ impl Fetcher {
         let done = if leader_end < end {
             replicas.cut(at, leader_end, CutCause::OutOfRange, now, cx).map(|_| true)
         } else if leader_start > end {
-            replicas.restart_at(at, leader_start, cx).map(|()| true)
+            replicas.restart_at(at, leader_start, CutCause::OutOfRange, cx).map(|()| true)
         } else {
             Ok(false)
         };

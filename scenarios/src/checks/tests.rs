@@ -466,6 +466,13 @@ fn s21_sees_a_log_start_that_falls_or_passes_what_is_committed() {
     assert_eq!(play.at(node(0, 1), start(5)), NOTHING);
     assert_eq!(play.at(node(0, 1), start(3)), ["S21"]);
     assert_eq!(play.at(node(0, 1), start(9)), ["S21"]);
+    // A log that was emptied begins where it begins.
+    let mut play = committed(2);
+    assert_eq!(play.at(node(0, 1), start(5)), NOTHING);
+    play.shorten(0, 1, 2);
+    let emptied = Trace::Truncated { partition: P, from: Offset(8), to: Offset(2), cause: CutCause::OutOfRange };
+    assert!(!play.at(node(0, 1), emptied).contains(&"S21".to_owned()));
+    assert_eq!(play.at(node(0, 1), start(2)), NOTHING);
 }
 
 #[test]

@@ -184,3 +184,18 @@ fn an_empty_directory_gives_an_empty_log() {
     rig.load(LoadFrom { start: Offset(4), ..LoadFrom::default() });
     assert_eq!(rig.bounds(), (4, 4, 4));
 }
+
+// 1. DeleteRecords moves the start to 3: the epochs below are forgotten, and flushed so. 2. Power loss takes the checkpoint of
+// the start. 3. The log begins at 0 again: its table says so, from the batches.
+#[test]
+fn epochs_of_a_start_that_fell_come_from_the_batches() {
+    let mut rig = Rig::new();
+    rig.follow(&[at(0, 1, 1), at(1, 2, 1), at(2, 2, 1), at(3, 2, 1), at(4, 5, 1)], 5).unwrap();
+    rig.hw(5);
+    assert_eq!(rig.log.delete_records(&mut rig.guards, Offset(3)), Ok(Offset(3)));
+    assert_eq!(rig.epochs(), [(2, 3), (5, 4)]);
+    rig.flush(FlushUpto::End);
+    let from = rig.checkpointed(false);
+    rig.load(LoadFrom { start: Offset::ZERO, ..from });
+    assert_eq!((rig.bounds().0, rig.epochs()), (0, vec![(1, 0), (2, 1), (5, 4)]));
+}
