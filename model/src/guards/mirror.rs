@@ -22,6 +22,7 @@ registry! { base 256;
     guard FetcherFollowsSourceLeader: "A source broker that refuses names the new leader, and the fetcher goes there.", "M07, spec 4.3", ["L8"];
     guard MirrorOffsetMatchesLog: "A fetched batch is appended only if the fetch asked from the log's end.", "spec 4.1, 4.3", ["S1", "S30"];
     guard MirrorAnswerIsCurrent: "An answer is used only for the assignment it was asked for: same slot, same offset, still fetching.", "R16 at the mirror, S33", ["S33", "S30"];
+    guard WaitingLeavesSession: "A partition that waits leaves the fetch session: what the source told it meanwhile is told again.", "FetchSessionHandler, KIP-227; found by swarm/elections", ["L8"];
     guard MirrorLeaderOnly: "Only the leader of a mirrored partition runs its fetcher; a new term ends the old fetcher.", "spec 2.7, S10", ["S10", "S33"];
     guard MirrorTopicReadOnly: "Clients cannot write to a mirrored topic.", "spec 4.5", ["S32"];
     guard SourceTopicIdMatches: "A source topic of the same name but another id is not mirrored into the old log.", "spec 1.9, S46", ["S46", "S30"];

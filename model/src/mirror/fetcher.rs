@@ -279,6 +279,8 @@ pub struct Fetcher {
     free: Vec<u32>,
     dirty: Vec<u32>,
     forgotten: Vec<u32>,
+    /// Slots that left the session and are still held.
+    unlisted: Vec<u32>,
     /// Slots that wait for something other than data, by slot: few at a time.
     special: BTreeSet<u32>,
     pub(super) session_id: u32,
@@ -320,6 +322,7 @@ impl Fetcher {
             free: Vec::new(),
             dirty: Vec::new(),
             forgotten: Vec::new(),
+            unlisted: Vec::new(),
             special: BTreeSet::new(),
             session_id: 0,
             session_epoch: 0,
@@ -431,10 +434,24 @@ impl Fetcher {
         }
     }
 
+    /// 1. A slot waits for its backoff. 2. The source tells it that there is nothing new, which nobody here looks at. 3. The
+    /// slot asks again, in the same epoch from the same offset: to the source it knows everything. So who waits is not in the
+    /// session, and its next question is answered, as stock fetchers do it.
+    fn leave_sessions(&mut self, guards: &mut Guards) {
+        for &at in &self.special {
+            let slot = &mut self.slots[at as usize];
+            if slot.in_session && !guards.admits(guard::WaitingLeavesSession, false) {
+                slot.in_session = false;
+                self.unlisted.push(at);
+            }
+        }
+    }
+
     /// The session is gone: the next fetch opens a new one and names every fetching slot.
     pub(super) fn reset_session(&mut self) {
         self.session_id = 0;
         self.session_epoch = 0;
+        self.unlisted.clear();
         for at in self.forgotten.drain(..) {
             self.free.push(at);
         }
@@ -449,6 +466,7 @@ impl Fetcher {
 
     /// Sends the next request if the link is free and there is something to ask.
     pub(super) fn ask(&mut self, now: Now, cx: &mut Cx<'_>) {
+        self.leave_sessions(cx.guards);
         if self.count == 0 || !self.link.is_ready() {
             return;
         }
@@ -526,7 +544,9 @@ impl Fetcher {
                 aligned: LeaderEpoch::NONE,
             });
         }
-        let forgotten = if full { Vec::new() } else { self.forgotten.clone() };
+        let gone = self.forgotten.iter().chain(&self.unlisted).copied();
+        let forgotten = if full { Vec::new() } else { gone.collect() };
+        self.unlisted.clear();
         for at in self.forgotten.drain(..) {
             self.free.push(at);
         }
