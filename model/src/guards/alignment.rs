@@ -8,6 +8,7 @@ registry! { base 448;
     guard AlignmentIsMarked: "Each replica notes in which terms it was aligned; one that missed a term cuts to where its leader's log ended then.", "found by hand: two clusters' epochs meet; spec 3.10", ["S2", "S30", "L5"];
     guard CutLastsBeforeItsMark: "The mark of an alignment is written when the cut before it is durable.", "found by thought; spec 3.10", ["S2", "S30"];
     guard MarkEndsWithAlignment: "An alignment that a stop overtakes leaves no mark: what the stop appends would be cut by it.", "found by seed 200 of mirror/chaos_life", ["S4", "S3"];
+    guard GivenUpMarkRestores: "A mark that is given up gives its place back to the one that it had replaced.", "found by swarm/coordinator", ["S4", "S3"];
     guard AlignmentRepeatsEpochs: "Alignment asks the source where the last epoch ends until nothing more is to be cut.", "decision 27, worked example C.3", ["S35", "S36"];
     guard PositionEpochCuts: "At failback what lies above the last mirrored epoch is cut, whatever its offsets.", "spec 3.6, worked example C.3", ["S35", "S30"];
     guard CompactedIsCopiedAnew: "A compacted log that gives up local records is copied from its beginning: they may have taken mirrored ones away.", "decision 8, Kafka LogCleaner", ["S30", "S51"];

@@ -19,6 +19,8 @@ pub(crate) struct Marking {
     term: LeaderEpoch,
     /// Where its log ended.
     end: Offset,
+    /// The term that it was aligned in before.
+    before: LeaderEpoch,
     /// The cut is durable and the mark is written: awaits its flush.
     written: bool,
     /// The flush that counts was asked for.
@@ -66,7 +68,8 @@ impl Replicas {
             return self.marked(slot, term, now, cx);
         }
         let partition = self.hot[slot].partition;
-        self.marking.insert(partition, Marking { term, end, written: false, planned: false });
+        let before = self.logs[slot].as_ref().map_or(LeaderEpoch::NONE, |log| log.aligned());
+        self.marking.insert(partition, Marking { term, end, before, written: false, planned: false });
         self.flush_due.push(partition);
     }
 
@@ -81,9 +84,15 @@ impl Replicas {
         if !marking.written {
             return;
         }
-        let before = LeaderEpoch(marking.term.0 - 1);
-        let forgotten = self.logs[slot].as_mut().map(|log| log.forget_alignments_after(cx.disk, before));
-        if !matches!(forgotten, Some(Ok(_))) {
+        let Marking { term, end, before, .. } = marking;
+        let Some(log) = self.logs[slot].as_mut() else { return };
+        let mut ended = log.forget_alignments_after(cx.disk, LeaderEpoch(term.0 - 1)).map(|_| ());
+        // 1. Aligned at 12 in term 5, as the followers are, too. 2. Aligned at 12 in term 7, given up. 3. The mark of term 7 had
+        // taken the place of the other: without it the followers would know more than their leader, and cut to 12.
+        if ended.is_ok() && before > log.aligned() && !cx.guards.admits(guard::GivenUpMarkRestores, false) {
+            ended = log.note_alignment(cx.disk, before, end);
+        }
+        if ended.is_err() {
             self.take_offline(slot);
         }
     }
