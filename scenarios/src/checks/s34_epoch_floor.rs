@@ -20,7 +20,8 @@ pub(super) fn appended<S: Sight>(
         Origin::Mirror if epoch > local => {
             cx.broken("S34", format_args!("no batch of an epoch above {local}, the leader epoch here"), epoch);
         }
-        Origin::Client | Origin::Coordinator if epoch <= last => {
+        // Who was deposed and does not know it yet may still append what nobody will ever acknowledge (S11).
+        Origin::Client | Origin::Coordinator if epoch <= last && local >= g.leader_epoch => {
             cx.broken("S34", format_args!("local batches above {last}, the last mirrored epoch"), epoch);
         }
         _ => {}

@@ -136,6 +136,12 @@ fn s34_sees_batches_above_the_local_epoch_and_local_ones_below_the_mirrored() {
     let desired = DesiredState::Stopped;
     play.record(1, &Record::MirrorTopicStateChange { topic: TopicIx(0), mirror: Some(MirrorIx(0)), desired });
     assert_eq!(play.append(1, 1, Origin::Client, &batch(5, 1, 1)), ["S34"]);
+    // Not of one that another has replaced: what it appends is nobody's.
+    let mut play = mirroring();
+    copy(&mut play, &batch(0, 1, 5), 0, 5);
+    play.record(1, &Record::MirrorTopicStateChange { topic: TopicIx(0), mirror: Some(MirrorIx(0)), desired });
+    play.change(1, 2, 9, 0b011, 0);
+    assert!(!play.append(1, 1, Origin::Client, &batch(5, 1, 1)).contains(&"S34".to_owned()));
 }
 
 #[test]
