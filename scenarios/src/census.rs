@@ -125,6 +125,9 @@ const ORDERS: &[&str] = &[
     "produce",
 ];
 
+/// Of these, what is given to no cluster's operator, or answered in words.
+const UNANSWERED: &[&str] = &["elect", "cli", "start-client", "stop-client", "produce"];
+
 const KINDS: [(ElectionKind, &str); 4] = [
     (ElectionKind::Clean, "clean"),
     (ElectionKind::Eligible, "eligible"),
@@ -467,7 +470,7 @@ pub fn known() -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for name in Action::NAMES {
         keys.push(struck(name));
-        if ORDERS.contains(name) && !matches!(*name, "start-client" | "stop-client" | "produce" | "cli") {
+        if ORDERS.contains(name) && !UNANSWERED.contains(name) {
             keys.extend(["accepted", "refused"].map(|answer| format!("{}.{answer}", struck(name))));
         }
     }
