@@ -72,6 +72,15 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Tell why a run broke, on one screen: which messages, timers, crashes and orders led to its first violation, and when that
+    /// was decided.
+    Why {
+        /// A run folder or a plan.toml.
+        path: PathBuf,
+        /// Runs with other draws from an instant on, for each instant that is tried; 0: none.
+        #[arg(long, default_value_t = 4, value_name = "K")]
+        reseeds: u32,
+    },
     /// Run a scenario twice side by side and compare after every event.
     SameTwice {
         /// The scenario file.
@@ -185,6 +194,7 @@ pub fn main() -> ExitCode {
             let options = crate::commands::shrink::Options { path: &path, out: out.as_deref(), tries, json };
             crate::commands::shrink::shrink(&options)
         }
+        Command::Why { path, reseeds } => crate::commands::why::why(&path, reseeds),
         Command::SameTwice { scenario, seed } => twice(&scenario, seed),
         Command::Check { paths } => check(&paths),
         Command::Guards { coverage, .. } if !coverage.is_empty() => list_coverage(&coverage),

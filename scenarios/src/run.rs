@@ -272,6 +272,26 @@ impl Run {
         Some(self.record(End::default()))
     }
 
+    /// Takes events up to an instant; false if the run ended before it.
+    pub fn go_to(&mut self, until: Nanos) -> bool {
+        while self.next_time().is_some_and(|at| at < until) {
+            if self.step().is_break() {
+                return false;
+            }
+        }
+        self.next_time().is_some()
+    }
+
+    /// Notes from now on what leads to what ([`mirrorlab_sim::causes`]). The history stays the same.
+    pub fn note_causes(&mut self) {
+        self.lab.world.note_causes();
+    }
+
+    /// Lets every draw from now on come from another seed. The steps of the plan stay.
+    pub fn reseed(&mut self, seed: u64) {
+        self.lab.world.reseed(seed);
+    }
+
     /// Writes every trace event down from now on.
     pub fn record_trace(&mut self, recorder: Recorder) {
         self.recorder = Some(recorder);

@@ -3,3 +3,4 @@
 
 pub mod census;
 pub mod shrink;
+pub mod why;

@@ -76,9 +76,15 @@ impl Outcome {
 /// program has a signature of its own.
 #[must_use]
 pub fn run(plan: &Plan, bounds: Bounds) -> Outcome {
+    run_reseeded(plan, bounds, None)
+}
+
+/// The same, with all draws after an instant from another seed.
+#[must_use]
+pub fn run_reseeded(plan: &Plan, bounds: Bounds, other: Option<(Nanos, u64)>) -> Outcome {
     let job = Job { path: String::new(), plan: plan.clone() };
     let seed = plan.seed;
-    let done = catch_unwind(AssertUnwindSafe(|| on_fresh_runtime(seed, async move || within(job, bounds))));
+    let done = catch_unwind(AssertUnwindSafe(|| on_fresh_runtime(seed, async move || within(job, bounds, other))));
     done.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
@@ -87,8 +93,14 @@ pub fn run(plan: &Plan, bounds: Bounds) -> Outcome {
     })
 }
 
-fn within(job: Job, bounds: Bounds) -> Outcome {
+fn within(job: Job, bounds: Bounds, other: Option<(Nanos, u64)>) -> Outcome {
     let Ok(mut run) = Run::new(job) else { return Outcome::default() };
+    if let Some((at, seed)) = other {
+        if !run.go_to(at) {
+            return Outcome::default();
+        }
+        run.reseed(seed);
+    }
     let record = run.to_end_within(bounds.events, bounds.until);
     let mut outcome = Outcome {
         base_ns: run.base().0,
