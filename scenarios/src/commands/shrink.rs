@@ -44,7 +44,7 @@ pub fn shrink(options: &Options<'_>) -> Result<u8, Diagnostics> {
     if known > 0 && !options.json {
         let _ = writeln!(std::io::stderr(), "goes on: {known} candidates were run before");
     }
-    let done = shrink_with(&plan, Budget { tries: options.tries }, &mut memory);
+    let done = shrink_with(&plan, Budget { tries: options.tries, ..Budget::default() }, &mut memory);
     bar.finish_and_clear();
     let shrunk = match done {
         Ok(shrunk) => shrunk,
@@ -122,7 +122,7 @@ fn text(shrunk: &Shrunk, written: &Written) -> String {
     for (name, value) in columns {
         out.push_str(&format!("{name:<12}{:>12} {:>12}\n", value(&shrunk.before), value(&shrunk.after)));
     }
-    let spent = if shrunk.spent { "; they were spent: more may be possible with --tries" } else { "" };
+    let spent = if shrunk.spent { "; the budget was spent: more may be possible" } else { "" };
     out.push_str(&format!("\ntries       {}{spent}\n", shrunk.tries));
     out.push_str(&format!("trace hash  {}, twice\n", outcome.hash));
     out.push_str(&format!("plan        {}\n", written.plan.display()));

@@ -30,11 +30,13 @@ const ROUNDS_MAX: usize = 4;
 pub struct Budget {
     /// Runs of candidates.
     pub tries: u64,
+    /// Events of all of them: what time it takes, on any machine.
+    pub events: u64,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { tries: 1_500 }
+        Self { tries: 1_500, events: 150_000_000 }
     }
 }
 
@@ -125,7 +127,8 @@ pub fn shrink(plan: &Plan, budget: Budget) -> Result<Shrunk, Refused> {
 pub fn shrink_with(plan: &Plan, budget: Budget, memory: &mut dyn Memory) -> Result<Shrunk, Refused> {
     let original = trial::run(plan, Bounds::NONE);
     let before = Measure::of(plan, &original);
-    let mut search = Search::new(plan, &original, budget.tries, memory).ok_or(Refused::Passes)?;
+    let mut search = Search::new(plan, &original, budget, memory).ok_or(Refused::Passes)?;
+    times::less_to_wait(&mut search);
     for _ in 0..ROUNDS_MAX {
         let begun = search.best.clone();
         times::cut_the_end(&mut search);

@@ -24,6 +24,11 @@ pub(super) fn fewer_things(search: &mut Search<'_>) {
             let gone = names.iter().enumerate().filter(|(n, _)| !kept.contains(n));
             gone.fold(base.clone(), |case, (_, name)| without(&case, of, name))
         });
+        for name in names {
+            if cast(&search.best, of).is_some_and(|table| table.contains_key(&name)) {
+                search.attempt_under_seeds(without(&search.best, of, &name));
+            }
+        }
     }
 }
 

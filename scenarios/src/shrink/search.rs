@@ -3,12 +3,13 @@
 use super::case;
 use super::memory::Memory;
 use super::trial::{self, Bounds, Outcome};
-use crate::format::Vocabulary;
+use super::Budget;
+use crate::format::{Profile, Vocabulary};
 use crate::plan::Plan;
 use mirrorlab_model::ids::Nanos;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use toml::Table;
+use toml::{Table, Value};
 
 /// A candidate may take so many times the events of the original.
 const EVENTS_TIMES: u64 = 3;
@@ -19,6 +20,9 @@ const LATER: u64 = 5_000_000_000;
 
 /// Nobody knows how far a run came that ended the program.
 const EVENTS_OF_PANIC: u64 = 20_000_000;
+
+/// Other seeds that a candidate with fewer things is tried under.
+const SEEDS: i64 = 4;
 
 /// The state of a search.
 pub(super) struct Search<'m> {
@@ -32,8 +36,11 @@ pub(super) struct Search<'m> {
     pub target: String,
     /// Runs so far, remembered ones too: so that the same input gives the same result.
     pub tries: u64,
-    /// Runs at most.
-    pub tries_max: u64,
+    /// Events of these runs.
+    pub events: u64,
+    /// A stall has to be the mutant's: without it the case must converge in the time that it leaves.
+    pub controlled: bool,
+    budget: Budget,
     vocabulary: Arc<Vocabulary>,
     bounds: Bounds,
     seen: BTreeSet<u64>,
@@ -42,7 +49,7 @@ pub(super) struct Search<'m> {
 
 impl<'m> Search<'m> {
     /// A search that begins with a plan that fails; `None` if it has no text.
-    pub fn new(plan: &Plan, original: &Outcome, tries_max: u64, memory: &'m mut dyn Memory) -> Option<Self> {
+    pub fn new(plan: &Plan, original: &Outcome, budget: Budget, memory: &'m mut dyn Memory) -> Option<Self> {
         let mut best = case::of_plan(plan)?;
         // What is expected beside the invariants has no part in what breaks first.
         best.remove("expect");
@@ -61,7 +68,9 @@ impl<'m> Search<'m> {
             outcome: original.clone(),
             target,
             tries: 0,
-            tries_max,
+            events: 0,
+            controlled: false,
+            budget,
             vocabulary,
             bounds,
             seen,
@@ -69,9 +78,9 @@ impl<'m> Search<'m> {
         })
     }
 
-    /// Whether all tries are spent.
+    /// Whether the budget is spent.
     pub fn is_spent(&self) -> bool {
-        self.tries >= self.tries_max
+        self.tries >= self.budget.tries || self.events >= self.budget.events
     }
 
     /// Tries a candidate: true if it fails in the same way, and is the smallest case from now on.
@@ -95,22 +104,53 @@ impl<'m> Search<'m> {
             self.best = candidate;
             return true;
         }
-        self.tries += 1;
-        let bounds = self.bounds;
-        let outcome = match self.memory.recall(key) {
-            Some(outcome) => outcome,
-            None => {
-                let outcome = trial::run(&plan, bounds);
-                self.memory.note(key, &outcome);
-                outcome
-            }
-        };
+        let outcome = self.outcome_of(key, &plan);
         if outcome.signature.as_ref() != Some(&self.target) || !is_less(&outcome, &self.outcome) {
+            return false;
+        }
+        if self.controlled && !self.converges_without_mutant(&plan) {
             return false;
         }
         self.memory.better(&plan, &outcome, self.tries);
         (self.best, self.plan, self.outcome) = (candidate, plan, outcome);
         true
+    }
+
+    /// Runs a case, unless it is known what that comes to.
+    fn outcome_of(&mut self, key: u64, plan: &Plan) -> Outcome {
+        self.tries += 1;
+        let outcome = match self.memory.recall(key) {
+            Some(outcome) => outcome,
+            None => {
+                let outcome = trial::run(plan, self.bounds);
+                self.memory.note(key, &outcome);
+                outcome
+            }
+        };
+        self.events += outcome.events;
+        outcome
+    }
+
+    /// Whether the same case passes with all guards on and all quirks off.
+    fn converges_without_mutant(&mut self, plan: &Plan) -> bool {
+        let mut plan = plan.clone();
+        plan.profile = Profile::Corrected;
+        (plan.stage.guards_off, plan.stage.quirks) = (Vec::new(), Vec::new());
+        let Ok(text) = plan.to_toml() else { return false };
+        let outcome = self.outcome_of(xxhash_rust::xxh3::xxh3_64(text.as_bytes()), &plan);
+        outcome.signature.is_none() && !outcome.bounded
+    }
+
+    /// Tries a candidate, then the same under a few other seeds: with fewer nodes every draw falls elsewhere.
+    pub fn attempt_under_seeds(&mut self, candidate: Table) -> bool {
+        if self.attempt(candidate.clone()) {
+            return true;
+        }
+        (0..SEEDS).any(|seed| {
+            let mut candidate = candidate.clone();
+            candidate.insert("seed".to_owned(), Value::Integer(seed));
+            self.attempt(candidate)
+        })
     }
 
     /// Tries what a change makes of the smallest case.

@@ -53,7 +53,7 @@ fn the_smallest_case_fails_in_the_same_way_and_is_a_tenth_of_the_first() {
 #[test]
 fn who_is_interrupted_goes_the_same_way_and_runs_nothing_again() {
     let mut memory = Counted::default();
-    let part = shrink_with(&case(), Budget { tries: 12 }, &mut memory).unwrap();
+    let part = shrink_with(&case(), Budget { tries: 12, ..Budget::default() }, &mut memory).unwrap();
     assert!(part.spent && memory.ran == 12, "{}", memory.ran);
     let whole = shrink_with(&case(), Budget::default(), &mut memory).unwrap();
     let afresh = shrink(&case(), Budget::default()).unwrap();

@@ -50,6 +50,8 @@ pub struct Outcome {
     pub records: u64,
     /// The trace hash.
     pub hash: String,
+    /// The bounds ended it.
+    pub bounded: bool,
 }
 
 impl Outcome {
@@ -110,6 +112,7 @@ fn within(job: Job, bounds: Bounds, other: Option<(Nanos, u64)>) -> Outcome {
         hash: format!("{:016x}", run.trace_hash()),
         ..Outcome::default()
     };
+    outcome.bounded = record.is_none();
     let Some(record) = record else { return outcome };
     outcome.records = record.figures.get("acked_records").map_or(0, |n| *n as u64);
     // Whatever the plan expects: what broke, broke.
