@@ -1,8 +1,9 @@
 //! What was measured: the record that a run leaves, and its rendering as text, JSON, JUnit XML and HTML.
 //!
 //! Read in this order: [`record`] is what all else renders, [`figures`] names what a run may measure, [`distribution`] gives
-//! percentiles; [`text`] prints, [`html`] makes a page with charts, [`junit`] speaks to CI, [`load`] reads records back.
+//! percentiles; [`text`] prints, [`html`] makes a page with charts, [`junit`] speaks to CI, [`census`] adds up what happened over many runs, [`load`] reads records back.
 
+pub mod census;
 mod charts;
 pub mod distribution;
 mod failovers;

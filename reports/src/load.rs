@@ -1,5 +1,6 @@
 //! Reads records back from run folders, and joins several into one for one page.
 
+use crate::census;
 use crate::record::{Record, Row, Verdict};
 use crate::rows;
 use serde_json::error::Category;
@@ -178,7 +179,10 @@ pub fn merge(mut records: Vec<Record>) -> Option<Record> {
     let (scenario, title) = (same(|r| &r.scenario), same(|r| &r.title));
     let sum = |get: fn(&Record) -> f64| rows.iter().map(|r| get(&r.record)).sum();
     let total = |get: fn(&Record) -> u64| rows.iter().fold(0_u64, |all, r| all.saturating_add(get(&r.record)));
+    let mut census = BTreeMap::new();
+    rows.iter().for_each(|row| census::add(&mut census, &row.record.census));
     Some(Record {
+        census,
         scenario: scenario.unwrap_or_else(|| "several scenarios".to_owned()),
         title: title.unwrap_or_else(|| format!("{} runs", rows.len())),
         seed: first.seed,

@@ -332,6 +332,11 @@ pub struct Record {
     pub repro: String,
     /// Commit, toolchain and lock file that made it.
     pub build: Build,
+    /// How often what happened: faults, orders and their answers, elections, changes of mirror states, refusals of guards, and
+    /// what met which state. Keys are words with dots (`census.rs` of the scenarios lists all that can occur); what did not
+    /// happen is left out. Runs are added key by key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub census: BTreeMap<String, u64>,
     /// Rows of a matrix.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<Row>,

@@ -98,6 +98,7 @@ pub(crate) fn pass() -> Record {
             toolchain: "rustc 1.85.0".to_owned(),
             lockfile: "1f2e3d4c".to_owned(),
         },
+        census: BTreeMap::new(),
         rows: Vec::new(),
     }
 }

@@ -57,6 +57,30 @@ enum Command {
         #[arg(long)]
         out: Option<PathBuf>,
     },
+    /// Make a failing run as small as it can be made: a plan that replays alone, and a scenario file for scenarios/found/. What
+    /// is interrupted goes on where it was when it is begun again.
+    Shrink {
+        /// A run folder or a plan.toml.
+        path: PathBuf,
+        /// Where the result goes. Default: the folder `shrunk` beside the plan.
+        #[arg(long)]
+        out: Option<PathBuf>,
+        /// Candidates that are run at most.
+        #[arg(long, default_value_t = crate::shrink::Budget::default().tries)]
+        tries: u64,
+        /// Print the result as JSON and nothing else.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tell why a run broke, on one screen: which messages, timers, crashes and orders led to its first violation, and when that
+    /// was decided.
+    Why {
+        /// A run folder or a plan.toml.
+        path: PathBuf,
+        /// Runs with other draws from an instant on, for each instant that is tried; 0: none.
+        #[arg(long, default_value_t = 4, value_name = "K")]
+        reseeds: u32,
+    },
     /// Run a scenario twice side by side and compare after every event.
     SameTwice {
         /// The scenario file.
@@ -82,6 +106,19 @@ enum Command {
         /// Print all of them as a page, with the scenario files in `scenarios/` that prove them: model/GUARDS.md.
         #[arg(long, conflicts_with_all = ["name", "coverage"])]
         markdown: bool,
+    },
+    /// Add up what happened in runs: faults, orders, elections, changes of mirror states, refusals of guards, what met which
+    /// state; with rates, and with what was never reached.
+    Census {
+        /// Run folders, folders of them, or the folder of a sweep.
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+        /// Write a page too.
+        #[arg(long)]
+        html: Option<PathBuf>,
+        /// Print the counts as JSON and nothing else.
+        #[arg(long)]
+        json: bool,
     },
     /// List invariants, or explain one.
     Checks {
@@ -153,6 +190,11 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         Command::Run(args) => run(&args),
         Command::Replay { path, json, out } => replay(&path, json, out.as_deref()),
+        Command::Shrink { path, out, tries, json } => {
+            let options = crate::commands::shrink::Options { path: &path, out: out.as_deref(), tries, json };
+            crate::commands::shrink::shrink(&options)
+        }
+        Command::Why { path, reseeds } => crate::commands::why::why(&path, reseeds),
         Command::SameTwice { scenario, seed } => twice(&scenario, seed),
         Command::Check { paths } => check(&paths),
         Command::Guards { coverage, .. } if !coverage.is_empty() => list_coverage(&coverage),
@@ -161,6 +203,7 @@ pub fn main() -> ExitCode {
             0
         }),
         Command::Guards { name, .. } => list_guards(name.as_deref()),
+        Command::Census { paths, html, json } => crate::commands::census::census(&paths, html.as_deref(), json),
         Command::Checks { id } => list_checks(id.as_deref()),
         Command::Schema => {
             tell!("{}", serde_json::to_string_pretty(&crate::format::schema()).unwrap_or_default());

@@ -3,6 +3,7 @@
 //! The runner is what the pump drives. Each step of the world is followed by the checks, the meters and the scripts; the
 //! first violation ends the run.
 
+use crate::census::Census;
 use crate::checks::{Options as CheckOptions, Suite};
 use crate::conditions::Eye;
 use crate::failovers::Failovers;
@@ -116,6 +117,7 @@ pub struct Run {
     marks: Marks,
     meter: Meter,
     failovers: Failovers,
+    census: Census,
     story: Story,
     pub(crate) bands: Vec<Band>,
     base: Nanos,
@@ -178,6 +180,7 @@ impl Run {
             suite,
             striker: Striker::default(),
             marks: Marks::default(),
+            census: Census::default(),
             story: Story::default(),
             bands: Vec::new(),
             base: Nanos::ZERO,
@@ -254,6 +257,39 @@ impl Run {
             ControlFlow::Break(end) => self.record(end),
             ControlFlow::Continue(()) => self.record(End::default()),
         }
+    }
+
+    /// Runs to the end at full speed and gives the record; `None` if it takes more events than so many, or lasts longer.
+    pub fn to_end_within(&mut self, events: u64, until: Nanos) -> Option<Record> {
+        while self.next_time().is_some() {
+            if self.lab.world.counts().events >= events || self.now() > until {
+                return None;
+            }
+            if let ControlFlow::Break(end) = self.step() {
+                return Some(self.record(end));
+            }
+        }
+        Some(self.record(End::default()))
+    }
+
+    /// Takes events up to an instant; false if the run ended before it.
+    pub fn go_to(&mut self, until: Nanos) -> bool {
+        while self.next_time().is_some_and(|at| at < until) {
+            if self.step().is_break() {
+                return false;
+            }
+        }
+        self.next_time().is_some()
+    }
+
+    /// Notes from now on what leads to what ([`mirrorlab_sim::causes`]). The history stays the same.
+    pub fn note_causes(&mut self) {
+        self.lab.world.note_causes();
+    }
+
+    /// Lets every draw from now on come from another seed. The steps of the plan stay.
+    pub fn reseed(&mut self, seed: u64) {
+        self.lab.world.reseed(seed);
     }
 
     /// Writes every trace event down from now on.
@@ -390,6 +426,7 @@ impl Run {
             self.marks.on_trace(event);
             self.meter.on_trace(world.now(), event);
             self.story.on_trace(world, &self.lab.setup, event);
+            self.census.on_trace(world, &self.lab.setup, event);
         }
         self.failovers.on_step(world, &self.lab.setup, &self.suite.core().ghost);
         let violations = self.suite.on_step(&self.lab.world, &self.lab.setup);
@@ -458,6 +495,7 @@ impl Run {
             self.heal_partitions(named.as_deref());
         }
         self.note_disks_before(&step.action);
+        self.census.on_strike(&self.lab, &step.action, &self.over);
         self.striker.once = step.expect_error.is_some();
         let done = self.striker.strike(&mut self.lab, &self.job.plan.stage, &step.action, &self.over);
         self.story.tell(&self.lab.world, done.text.clone(), true);
@@ -613,7 +651,11 @@ impl Run {
         self.failovers.figures(&mut figures);
         let counts = self.lab.world.counts();
         let end = self.now();
+        let orders = self.given.told(&self.job.plan.stage, &self.lab);
+        let mut refusals = Guards::default();
+        self.lab.world.nodes().iter().for_each(|node| refusals.merge_hits(&node.guards));
         Record {
+            census: self.census.told(&orders, &refusals),
             scenario: self.job.path.clone(),
             title: self.job.plan.title.clone(),
             seed: self.job.plan.seed,
@@ -625,7 +667,7 @@ impl Run {
             excuses,
             expectations,
             marks: self.marks.reached().map(|(name, n)| (name.to_owned(), n)).collect(),
-            guards: self.guard_use(),
+            guards: self.guard_use(&refusals),
             trace_hash: format!("{:016x}", self.lab.world.trace_hash()),
             events: counts.events,
             messages: counts.messages,
@@ -638,7 +680,7 @@ impl Run {
             lag: self.meter.lag_percentiles(),
             curves: self.meter.curves(),
             bands: self.bands.clone(),
-            orders: self.given.told(&self.job.plan.stage, &self.lab),
+            orders,
             story: self.story.lines.clone(),
             story_omitted: self.story.omitted,
             repro: String::new(),
@@ -712,11 +754,7 @@ impl Run {
         )
     }
 
-    fn guard_use(&self) -> GuardUse {
-        let mut all = Guards::default();
-        for node in self.lab.world.nodes() {
-            all.merge_hits(&node.guards);
-        }
+    fn guard_use(&self, all: &Guards) -> GuardUse {
         let set = self.job.plan.guards();
         let named = |keep: &dyn Fn(&guards::Row) -> bool| {
             guards::rows().filter(|r| keep(r)).map(|r| r.name.to_owned()).collect()

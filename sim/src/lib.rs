@@ -3,7 +3,7 @@
 //! Read in this order: [`rng`] (every draw is a hash of where it is made), [`queue`] (what happens next), [`clock`] (what a
 //! node believes the time is), [`disk`] (what a node's disk holds, and what a crash leaves of it), [`net`] (what passes
 //! between nodes), [`wire`] (whether bytes can carry it), [`node`] (a process and what outlives it), [`world`] (all of it, step
-//! by step), [`trace_hash`] (one number per history), [`pump`] (driven under madsim), [`face`] (shown to async tasks that look
+//! by step), [`causes`] (what led to what), [`trace_hash`] (one number per history), [`pump`] (driven under madsim), [`face`] (shown to async tasks that look
 //! on). [`gallop`] searches logs from their end.
 
 #[cfg(not(any(madsim, doc)))] // documentation runs nothing, and RUSTDOCFLAGS replaces the flag too
@@ -13,6 +13,7 @@ compile_error!(
      find it. Run cargo from the workspace root and `unset RUSTFLAGS`."
 );
 
+pub mod causes;
 pub mod clock;
 pub mod disk;
 pub mod face;

@@ -4,6 +4,7 @@
 //! events by way of the network, disk and clock models. What happened stands in [`World::trace`] until the next step. The
 //! world knows no scenario: scripts are events with a number that it hands back ([`Happened::Script`]).
 
+use crate::causes::{Causes, What};
 use crate::clock::Clock;
 use crate::disk::{DiskModel, FlushEnd, FlushStart, NodeDisk, Store, Ticket};
 use crate::net::{NetEvent, NetOut, Network, NodeSpec, Topology, Who};
@@ -88,6 +89,8 @@ pub struct World {
     exits: Vec<(NodeId, ExitReason)>,
     /// Whether messages go through their bytes.
     wire: Option<WireCheck>,
+    /// What led to what, if anybody asked for it.
+    causes: Option<Box<Causes>>,
 }
 
 impl World {
@@ -143,6 +146,11 @@ impl World {
     pub fn node_named(&self, name: &str) -> Option<NodeId> {
         self.nodes.iter().position(|n| &*n.name == name).map(|at| NodeId(at as u16))
     }
+    /// What led to what, if it was noted.
+    #[must_use]
+    pub fn causes(&self) -> Option<&Causes> {
+        self.causes.as_deref()
+    }
     /// The network.
     #[must_use]
     pub fn net(&self) -> &Network {
@@ -182,6 +190,30 @@ impl World {
             trace: Vec::new(),
             exits: Vec::new(),
             wire: None,
+            causes: None,
+        }
+    }
+
+    /// Notes from now on what led to what. The history stays the same.
+    pub fn note_causes(&mut self) {
+        self.causes = Some(Box::new(Causes::new(self.queue.pushed())));
+    }
+
+    /// Lets every draw from now on come from another seed: what was drawn before stays. For questions only: what would have
+    /// happened otherwise?
+    pub fn reseed(&mut self, seed: u64) {
+        self.seed = Seed(seed);
+        self.net.reseed(self.seed);
+        for (at, node) in self.nodes.iter_mut().enumerate() {
+            node.disk.seed = self.seed;
+            node.entropy = Entropy(self.seed.of_process(NodeId(at as u16)));
+        }
+    }
+
+    fn push(&mut self, at: Nanos, event: Event) {
+        self.queue.push(at, event);
+        if let Some(causes) = &mut self.causes {
+            causes.scheduled(self.counts.events);
         }
     }
 
@@ -228,7 +260,7 @@ impl World {
             slow: Vec::new(),
             held: Vec::new(),
         });
-        self.queue.push(self.now + WRITE_BACK_EVERY, Event::WriteBack { node: id });
+        self.push(self.now + WRITE_BACK_EVERY, Event::WriteBack { node: id });
         id
     }
 
@@ -244,7 +276,7 @@ impl World {
 
     /// Asks to be told [`Happened::Script`] with this number at an instant (not before now).
     pub fn schedule_script(&mut self, at: Nanos, number: u32) {
-        self.queue.push(at.max(self.now), Event::Script(number));
+        self.push(at.max(self.now), Event::Script(number));
     }
 
     // -------------------------------------------------------------------------------------------------------- life-cycle
@@ -259,7 +291,7 @@ impl World {
         let incarnation = n.incarnation;
         let draw = self.seed.draw(Concern::Boot, u64::from(node.0), u64::from(incarnation));
         let at = self.now + BOOT_MIN + Nanos::from_micros(draw % 50_000);
-        self.queue.push(at, Event::Boot { node, incarnation });
+        self.push(at, Event::Boot { node, incarnation });
     }
 
     /// Ends a process at once; the page cache stays.
@@ -310,7 +342,7 @@ impl World {
         n.condition = Condition::Up;
         let incarnation = n.incarnation;
         for event in std::mem::take(&mut n.held) {
-            self.queue.push(self.now, event);
+            self.push(self.now, event);
         }
         self.net.node_up(self.now, node, incarnation, &mut self.net_out);
         self.drain_net();
@@ -382,7 +414,7 @@ impl World {
         let n = &mut self.nodes[usize::from(node.0)];
         let incarnation = n.incarnation;
         for (ticket, at) in n.disk.release(self.now) {
-            self.queue.push(at, Event::Flushed { node, incarnation, ticket });
+            self.push(at, Event::Flushed { node, incarnation, ticket });
         }
     }
 
@@ -397,7 +429,7 @@ impl World {
     /// Takes the next event. What happened stands in [`World::trace`] until the next call.
     pub fn step(&mut self) -> Happened {
         self.trace.clear();
-        let Some((at, _, event)) = self.queue.pop() else { return Happened::Nothing };
+        let Some((at, sequence, event)) = self.queue.pop() else { return Happened::Nothing };
         if at > self.now {
             self.now = at;
             self.at_this_instant = 0;
@@ -405,6 +437,9 @@ impl World {
         self.at_this_instant += 1;
         self.counts.events += 1;
         self.hash.fold_words(at.0, event.kind());
+        if let Some(causes) = &mut self.causes {
+            causes.begins(self.now, sequence, event.note());
+        }
         match event {
             Event::Net(event) => {
                 self.net.arrive(self.now, event, &mut self.net_out);
@@ -432,7 +467,7 @@ impl World {
             Event::WriteBack { node } => {
                 let n = &mut self.nodes[usize::from(node.0)];
                 n.disk.write_back(&mut self.store);
-                self.queue.push(self.now + WRITE_BACK_EVERY, Event::WriteBack { node });
+                self.push(self.now + WRITE_BACK_EVERY, Event::WriteBack { node });
             }
             Event::Script(number) => return Happened::Script(number),
         }
@@ -473,7 +508,7 @@ impl World {
         if clock.mono(self.now) < at {
             // The clock was slowed since the timer was set.
             let due = clock.world_at(at);
-            self.queue.push(due, Event::Timer { node, incarnation, timer, at });
+            self.push(due, Event::Timer { node, incarnation, timer, at });
         } else {
             self.deliver(node, Input::Timer(timer));
         }
@@ -597,6 +632,9 @@ impl World {
             self.share_image(node);
         }
         self.hash.fold_all(&self.out.trace);
+        if let Some(causes) = &mut self.causes {
+            causes.traced(self.counts.events, &self.out.trace);
+        }
         if self.trace.is_empty() {
             std::mem::swap(&mut self.trace, &mut self.out.trace);
         } else {
@@ -627,6 +665,9 @@ impl World {
             Effect::Connect { conn, to } => self.net.connect(self.now, conn, node, to, &mut self.net_out),
             Effect::Send { conn, message } => {
                 let bytes = message.encoded_size();
+                if let Some(causes) = &mut self.causes {
+                    causes.sent(self.counts.events, node, conn, &message);
+                }
                 self.net.send(self.now, conn, node, bytes, message, &mut self.net_out);
             }
             Effect::Close { conn } => self.net.close(self.now, conn, node, &mut self.net_out),
@@ -634,12 +675,12 @@ impl World {
                 let n = &self.nodes[usize::from(node.0)];
                 let due = n.clock.world_at(at).max(self.now);
                 let incarnation = n.incarnation;
-                self.queue.push(due, Event::Timer { node, incarnation, timer, at });
+                self.push(due, Event::Timer { node, incarnation, timer, at });
             }
             Effect::Wake(lane) => {
                 let at = self.wake_time(node, lane);
                 let incarnation = self.nodes[usize::from(node.0)].incarnation;
-                self.queue.push(at, Event::Run { node, incarnation, lane });
+                self.push(at, Event::Run { node, incarnation, lane });
             }
             Effect::Flush { file, token } => {
                 let n = &mut self.nodes[usize::from(node.0)];
@@ -660,7 +701,7 @@ impl World {
     fn await_flush(&mut self, node: NodeId, start: FlushStart) {
         if let Some(at) = start.at {
             let incarnation = self.nodes[usize::from(node.0)].incarnation;
-            self.queue.push(at, Event::Flushed { node, incarnation, ticket: start.ticket });
+            self.push(at, Event::Flushed { node, incarnation, ticket: start.ticket });
         }
     }
 
@@ -685,11 +726,17 @@ impl World {
         while !self.net_out.events.is_empty() || !self.net_out.inputs.is_empty() {
             for (at, event) in self.net_out.events.drain(..) {
                 self.queue.push(at, Event::Net(event));
+                if let Some(causes) = &mut self.causes {
+                    causes.scheduled(self.counts.events);
+                }
             }
             let mut inputs = std::mem::take(&mut self.net_out.inputs);
             for (node, mut input) in inputs.drain(..) {
                 if let Input::Message { conn, message } = &mut input {
                     self.counts.messages += 1;
+                    if let Some(causes) = &mut self.causes {
+                        causes.delivered(self.counts.events, node, *conn, message);
+                    }
                     if let Some(wire) = self.wire.as_mut().filter(|wire| wire.takes(*conn)) {
                         let serving = self.net.acceptor(*conn).map(|node| &self.nodes[usize::from(node.0)]);
                         *message = wire.pass(message, serving);
@@ -717,6 +764,18 @@ impl World {
 }
 
 impl Event {
+    /// What it is, for the record of causes.
+    fn note(&self) -> What {
+        match self {
+            Self::Net(_) => What::Net,
+            Self::Run { node, .. } => What::Run(*node),
+            Self::Timer { node, .. } => What::Timer(*node),
+            Self::Flushed { node, .. } => What::Flushed(*node),
+            Self::Boot { node, .. } => What::Boot(*node),
+            Self::WriteBack { node } => What::WriteBack(*node),
+            Self::Script(_) => What::Script,
+        }
+    }
     /// A number for the hash: kind and node.
     fn kind(&self) -> u64 {
         match self {

@@ -75,16 +75,18 @@ pub mod transactions;
 /// Words of the bit set: nine rooms of 64.
 const WORDS: usize = 9;
 
-/// Which guards and quirks are on at one node, and which conditions were ever refused.
+/// Which guards and quirks are on at one node, and which conditions were ever refused, how often.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guards {
     on: [u64; WORDS],
     hit: [u64; WORDS],
+    /// By bit. Only guards are counted: a quirk's place may be passed with every batch.
+    refused: Box<[u32]>,
 }
 
 impl Default for Guards {
     fn default() -> Self {
-        let mut guards = Self { on: [0; WORDS], hit: [0; WORDS] };
+        let mut guards = Self { on: [0; WORDS], hit: [0; WORDS], refused: vec![0; WORDS * 64].into() };
         for row in rows() {
             guards.set(row.id, row.kind == Kind::Guard);
         }
@@ -117,6 +119,8 @@ impl Guards {
             return true;
         }
         self.hit[usize::from(id.0 / 64)] |= 1 << (id.0 % 64);
+        let refused = &mut self.refused[usize::from(id.0)];
+        *refused = refused.saturating_add(1);
         !self.is_on(id)
     }
     /// A quirk's say at a place where its behaviour and the corrected one differ: notes a hit, true if the quirk is on.
@@ -131,8 +135,16 @@ impl Guards {
     pub fn was_hit(&self, id: GuardId) -> bool {
         self.hit[usize::from(id.0 / 64)] & (1 << (id.0 % 64)) != 0
     }
+    /// How often a condition of this guard did not hold.
+    #[must_use]
+    pub fn refusals(&self, id: GuardId) -> u32 {
+        self.refused[usize::from(id.0)]
+    }
     /// Takes over the hits of another node, for the summary of a run.
     pub fn merge_hits(&mut self, other: &Self) {
+        for (mine, theirs) in self.refused.iter_mut().zip(&other.refused) {
+            *mine = mine.saturating_add(*theirs);
+        }
         for (mine, theirs) in self.hit.iter_mut().zip(other.hit) {
             *mine |= theirs;
         }
@@ -198,5 +210,6 @@ mod tests {
         assert!(guards.was_hit(id));
         guards.set(id, false);
         assert!(guards.admits(id, false));
+        assert_eq!(guards.refusals(id), 2);
     }
 }

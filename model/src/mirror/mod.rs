@@ -5,8 +5,8 @@
 //! connection, one session), [`copy`] (what a fetcher does with an answer), [`manager`] (what a broker keeps of its
 //! partitions), `membership` (which they are), `transitions` (their states), `placement` (their fetchers), `bumps` (their
 //! leader epochs), `align` and [`inquiry`] (what must be known and cut before copying begins), [`stop`] (how it ends), [`sync`]
-//! (looking at the source now and then), `jobs` (what is done once per mirror), [`retry`], and last
-//! `quirks` (what the prototype does where it is wrong).
+//! (looking at the source now and then), `jobs` (what is done once per mirror), [`retry`], [`steps`] (what a look from
+//! outside sees of all that), and last `quirks` (what the prototype does where it is wrong).
 
 mod align;
 mod bumps;
@@ -29,6 +29,7 @@ mod settings;
 pub mod shard;
 pub mod source;
 pub mod state_client;
+pub mod steps;
 pub mod stop;
 pub mod sync;
 mod transitions;

@@ -135,6 +135,11 @@ impl Network {
         network
     }
 
+    /// Draws come from this seed from now on.
+    pub(crate) fn reseed(&mut self, seed: Seed) {
+        self.laws.seed = seed;
+    }
+
     /// Adds a host without a process; does nothing if the id is taken or the site does not exist.
     pub fn add_node(&mut self, spec: NodeSpec) {
         let at = usize::from(spec.node.0);

@@ -1,0 +1,27 @@
+//! `mirrorlab why`: the causal past of what broke.
+
+use crate::format::{Diagnostics, Fault, Problem};
+use crate::plan::Plan;
+use std::io::Write as _;
+use std::path::Path;
+
+/// Prints why a run broke; with `reseeds` runs at each instant, when that was decided.
+///
+/// # Errors
+/// The plan cannot be read, or breaks nothing.
+pub fn why(path: &Path, reseeds: u32) -> Result<u8, Diagnostics> {
+    let file = if path.is_dir() { path.join("plan.toml") } else { path.to_path_buf() };
+    let plan = Plan::load(&file)?;
+    let name = file.display().to_string();
+    let found = crate::why::why(&plan, reseeds)
+        .map_err(|bad| Diagnostics::one(&name, Problem::new(Fault::File, "bad-config", bad.0)))?;
+    let Some(why) = found else {
+        let problem = Problem::new(Fault::Command, "nothing-breaks", "nothing breaks in this run");
+        return Err(Diagnostics::one(
+            &name,
+            problem.help("name the folder of a run that ended with a violation or a stall"),
+        ));
+    };
+    let _ = write!(std::io::stdout(), "{}", why.text());
+    Ok(0)
+}

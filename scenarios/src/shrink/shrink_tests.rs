@@ -1,0 +1,74 @@
+//! A plan whose violation is known is made as small as it can be.
+
+use super::*;
+use crate::format::Scenario;
+use crate::plan::Overrides;
+use std::collections::BTreeMap;
+
+fn plan(text: &str, seed: u64, guard_off: &str) -> Plan {
+    let scenario = Scenario::parse("case.toml", text).unwrap_or_else(|e| panic!("{}", e.render(false)));
+    let overrides = Overrides { guards_off: vec![guard_off.to_owned()], ..Overrides::default() };
+    Plan::resolve_all(&scenario, Some(seed), &overrides).unwrap().remove(0).1
+}
+
+/// Thirty steps and two clusters, and a mutant that needs none of the steps: replicas that trust their own watermark.
+fn case() -> Plan {
+    plan(include_str!("../../mirror/chaos_life.toml"), 1, "ReconcileByEpoch")
+}
+
+/// Remembers, and counts what it ran.
+#[derive(Default)]
+struct Counted {
+    known: BTreeMap<u64, Outcome>,
+    ran: usize,
+}
+
+impl Memory for Counted {
+    fn recall(&mut self, key: u64) -> Option<Outcome> {
+        self.known.get(&key).cloned()
+    }
+    fn note(&mut self, key: u64, outcome: &Outcome) {
+        self.ran += 1;
+        self.known.insert(key, outcome.clone());
+    }
+    fn better(&mut self, _: &Plan, _: &Outcome, _: u64) {}
+}
+
+#[test]
+fn a_plan_that_passes_is_refused() {
+    let text = "title = \"t\"\n[clusters.east]\n[phases]\nsafety = \"1 s\"\n";
+    assert_eq!(shrink(&plan(text, 0, "ReconcileByEpoch"), Budget::default()).err(), Some(Refused::Passes));
+}
+
+#[test]
+fn the_smallest_case_fails_in_the_same_way_and_is_a_tenth_of_the_first() {
+    let before = trial::run(&case(), Bounds::NONE);
+    let shrunk = shrink(&case(), Budget::default()).unwrap();
+    assert_eq!(shrunk.outcome.signature, before.signature);
+    assert!(shrunk.before.steps >= 20 && shrunk.after.steps * 10 <= shrunk.before.steps, "{:?}", shrunk.after);
+    assert!(shrunk.after.events < shrunk.before.events, "{:?}", shrunk.after);
+    assert_eq!((shrunk.after.clients, shrunk.after.partitions, shrunk.after.records), (1, 1, 1));
+}
+
+#[test]
+fn who_is_interrupted_goes_the_same_way_and_runs_nothing_again() {
+    let mut memory = Counted::default();
+    let part = shrink_with(&case(), Budget { tries: 12, ..Budget::default() }, &mut memory).unwrap();
+    assert!(part.spent && memory.ran == 12, "{}", memory.ran);
+    let whole = shrink_with(&case(), Budget::default(), &mut memory).unwrap();
+    let afresh = shrink(&case(), Budget::default()).unwrap();
+    assert_eq!(memory.ran as u64, whole.tries);
+    assert_eq!((&whole.plan, &whole.outcome, whole.tries), (&afresh.plan, &afresh.outcome, afresh.tries));
+}
+
+#[test]
+fn the_scenario_file_expects_what_breaks() {
+    let shrunk = shrink(&case(), Budget::default()).unwrap();
+    let text = found::scenario(&shrunk, "case seed 1").unwrap();
+    let scenario = Scenario::parse("found.toml", &text).unwrap();
+    assert_eq!(scenario.stage.expect.violation, [shrunk.outcome.id.clone()]);
+    assert_eq!(scenario.stage.guards_off, ["ReconcileByEpoch"]);
+    let plan = Plan::resolve_all(&scenario, None, &Overrides::default()).unwrap().remove(0).1;
+    let again = trial::run(&plan, Bounds::NONE);
+    assert_eq!((again.signature, again.hash), (shrunk.outcome.signature, shrunk.outcome.hash));
+}
