@@ -3,7 +3,7 @@
 //! Read in this order: [`mod@format`] (what a file may say), [`plan`] (every choice made), [`lab`] (a world made of it), [`setup`]
 //! (who is who), [`faults`] (what steps do), [`conditions`] (how a world is looked at), [`checks`] (what must hold), [`run`]
 //! (phases and verdict), [`marks`], [`meter`], [`failovers`], [`story`] (what is told of it), [`folder`] (what it leaves on disk), [`same`]
-//! (one seed, one history), [`cli`] (the command line), `again` (the one that does a run again), [`guard_page`] (guards and their proofs), [`api`] (scenarios in Rust), [`face`] and [`hands`] (what a test in
+//! (one seed, one history), [`sweep`] (many seeds), [`cli`] (the command line), [`switches`] (options that every run takes), `again` (the one that does a run again), [`guard_page`] (guards and their proofs), [`api`] (scenarios in Rust), [`face`] and [`hands`] (what a test in
 //! Rust may do to a world).
 
 mod again;
@@ -29,4 +29,7 @@ pub mod run;
 pub mod same;
 pub mod setup;
 pub mod story;
+pub mod sweep;
+pub mod switches;
+mod tell;
 pub mod units;

@@ -1,0 +1,1 @@
+//! Lines, groups and totals of sweeps.

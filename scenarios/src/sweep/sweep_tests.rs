@@ -1,0 +1,1 @@
+//! What a sweep makes of two runs of one seed.
