@@ -242,7 +242,8 @@ fn execute(
     trace: bool,
     repro: &str,
 ) -> Result<u8, Diagnostics> {
-    let folder = plans.first().map_or_else(PathBuf::new, |(_, plan)| folder::folder_of(out, &plan.plan.scenario, plan.seed));
+    let folder =
+        plans.first().map_or_else(PathBuf::new, |(_, plan)| folder::folder_of(out, &plan.plan.scenario, plan.seed));
     let record = leave(&path, plans, &folder, trace, repro)?;
     folder::point_latest(&folder);
     if json {

@@ -39,9 +39,10 @@ fn status(run: &Finished) -> TestCaseStatus {
     let Some(kind) = junit::kind(run.verdict) else { return TestCaseStatus::success() };
     let mut status = TestCaseStatus::non_success(kind);
     let invariant = if run.invariant.is_empty() { Verdict::name(run.verdict) } else { &run.invariant };
-    status
-        .set_type(show::clean(invariant))
-        .set_message(show::clean(&run.reason))
-        .set_description(format!("{}\n{}\n", show::clean(&run.place), run.repro));
+    status.set_type(show::clean(invariant)).set_message(show::clean(&run.reason)).set_description(format!(
+        "{}\n{}\n",
+        show::clean(&run.place),
+        run.repro
+    ));
     status
 }

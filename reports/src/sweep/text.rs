@@ -36,7 +36,11 @@ pub fn summary(sweep: &Summary, folder: &str) -> String {
         let (is, of) = sweep.shards;
         let shards = if is < of { format!("; {is} of {of} shards left results") } else { String::new() };
         let missing = sweep.planned - sweep.runs;
-        field(&mut out, "incomplete", &format!("{} of {} runs are missing{shards}", count(missing), count(sweep.planned)));
+        field(
+            &mut out,
+            "incomplete",
+            &format!("{} of {} runs are missing{shards}", count(missing), count(sweep.planned)),
+        );
     }
     field(&mut out, "verdict", &verdict(sweep));
     let _ = writeln!(out, "{:<12}{folder}", "folder");
@@ -55,21 +59,19 @@ pub fn groups(sweep: &Summary) -> String {
 }
 
 fn told(out: &mut String, group: &Group) {
-    let place = if group.place.is_empty() || group.invariant.is_empty() {
-        group.place.clone()
-    } else if group.invariant == group.verdict.name() {
-        format!(": {}", group.place)
-    } else {
-        format!(" {}: {}", group.invariant, group.place)
+    // Where nothing broke, the reason says all.
+    let place = match (group.invariant.as_str(), group.place.as_str()) {
+        (what, _) if what == group.verdict.name() => String::new(),
+        (what, "") => format!("{what}, "),
+        (what, place) => format!("{what} at {place}, "),
     };
-    let events = if group.events == 0 { String::new() } else { format!(", {} events", count(group.events)) };
+    let events = if group.events == 0 { String::new() } else { format!(" after {} events", count(group.events)) };
     let runs = format!("{} run{}, fastest seed {}{events}", count(group.runs), plural(group.runs), group.seed);
-    wrap(out, &format!("{}{place} ", group.verdict.name()), &format!("in {}: {runs}", group.scenario));
-    wrap(out, "            ", &group.reason);
+    field(out, group.verdict.name(), &format!("{place}in {}: {runs}", group.scenario));
+    field(out, "", &group.reason);
     // Commands and folders stay on one line, to be pasted.
-    let _ = writeln!(out, "            {}", group.repro);
-    if !group.folder.is_empty() {
-        let _ = writeln!(out, "            {}", group.folder);
+    for line in [&group.repro, &group.folder].into_iter().filter(|line| !line.is_empty()) {
+        let _ = writeln!(out, "{:12}{line}", "");
     }
 }
 
@@ -104,7 +106,12 @@ pub fn verdict(sweep: &Summary) -> String {
         Some(worst) => {
             let groups = sweep.groups.len() as u64;
             let name = worst.name();
-            format!("{name}: {} of {} runs failed, in {groups} group{}", count(failed), count(sweep.runs), plural(groups))
+            format!(
+                "{name}: {} of {} runs failed, in {groups} group{}",
+                count(failed),
+                count(sweep.runs),
+                plural(groups)
+            )
         }
     }
 }

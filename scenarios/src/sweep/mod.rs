@@ -80,7 +80,8 @@ pub fn main(args: &SweepArgs) -> Result<u8, Diagnostics> {
         broken: None,
     };
     sweep.announce(&head, of_shard, anew.as_deref());
-    let machine = |error| Diagnostics::one("this machine", Problem::new(Fault::Machine, "unusable", format!("{error}")));
+    let machine =
+        |error| Diagnostics::one("this machine", Problem::new(Fault::Machine, "unusable", format!("{error}")));
     let pool = Pool::new(args.common.jobs(), args.common.timeout).map_err(machine)?;
     sweep.results.add(&Line::Begun { jobs: args.common.jobs() })?;
     sweep.totals.add(&Line::Begun { jobs: args.common.jobs() });
@@ -101,7 +102,9 @@ fn head(args: &SweepArgs) -> Result<(Head, Overrides), Diagnostics> {
     if let Some(variable) = variable {
         complain(&format_args!("note: {variable} says that this is shard {} of {}", shard.index, shard.of));
     } else if args.shard.is_none() && std::env::var_os("JOB_COMPLETION_INDEX").is_some() {
-        complain(&"note: JOB_COMPLETION_INDEX is set; set MIRRORLAB_SHARDS to the job's completions to sweep in shards");
+        complain(
+            &"note: JOB_COMPLETION_INDEX is set; set MIRRORLAB_SHARDS to the job's completions to sweep in shards",
+        );
     }
     let files = files(&args.paths)?;
     let mut marks = Vec::new();
@@ -174,7 +177,8 @@ impl Sweep<'_> {
             return;
         }
         let (from, to) = head.seeds;
-        let shard = if head.shard.1 > 1 { format!(", shard {} of {}", head.shard.0, head.shard.1) } else { String::new() };
+        let shard =
+            if head.shard.1 > 1 { format!(", shard {} of {}", head.shard.0, head.shard.1) } else { String::new() };
         let over = self.totals.runs();
         let over = if over > 0 { format!(", {over} of the sweep are over") } else { String::new() };
         tell!(

@@ -264,3 +264,7 @@ impl Drop for Client<'_> {
         self.bury();
     }
 }
+
+#[cfg(all(test, unix))]
+#[path = "pool_tests.rs"]
+mod tests;

@@ -67,9 +67,9 @@ impl Shard {
     }
 
     fn parse(text: &str) -> Result<Self, Diagnostics> {
-        let shard = text.split_once('/').and_then(|(index, of)| {
-            Self { index: index.trim().parse().ok()?, of: of.trim().parse().ok()? }.valid()
-        });
+        let shard = text
+            .split_once('/')
+            .and_then(|(index, of)| Self { index: index.trim().parse().ok()?, of: of.trim().parse().ok()? }.valid());
         shard.ok_or_else(|| {
             let message = format!("--shard: `{}` names no shard", crate::units::clip(text, 40));
             refused(message, "shards are counted from 1: `--shard 1/4` to `--shard 4/4`".to_owned())
@@ -137,7 +137,14 @@ impl Turns {
     #[must_use]
     pub fn new(shard: Shard, seeds: (u64, u64), files: u32) -> Self {
         let next = (files > 0 && seeds.0 < seeds.1).then_some((0, 0));
-        Self { shard, first: seeds.0, seeds: seeds.1.saturating_sub(seeds.0), files, next, batch: Vec::new().into_iter() }
+        Self {
+            shard,
+            first: seeds.0,
+            seeds: seeds.1.saturating_sub(seeds.0),
+            files,
+            next,
+            batch: Vec::new().into_iter(),
+        }
     }
 
     fn refill(&mut self) {
@@ -154,7 +161,8 @@ impl Turns {
         }
         // Which one is a matter of its first seed, not of what is left to do: a sweep that resumes chooses the same.
         if let Some(first) = batch.first() {
-            let drawn = xxhash_rust::xxh3::xxh3_64(&[first.seed.to_le_bytes(), u64::from(first.file).to_le_bytes()].concat());
+            let drawn =
+                xxhash_rust::xxh3::xxh3_64(&[first.seed.to_le_bytes(), u64::from(first.file).to_le_bytes()].concat());
             let len = batch.len();
             batch[(drawn % len as u64) as usize].twice = true;
         }
