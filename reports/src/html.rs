@@ -21,27 +21,31 @@ const OPEN_ROWS_MAX: usize = 8;
 pub fn page(record: &Record) -> String {
     let title = if record.title.is_empty() { &record.scenario } else { &record.title };
     let body = html! {
+        h1 { (title) }
+        p.muted { span.mono { (record.scenario) } " · seed " (record.seed) " · profile " (record.profile) }
+        (verdict(record))
+        p { (record.resolved) }
+        @if record.rows.is_empty() { (run(record, &reaches([record]))) } @else { (matrix(record)) }
+        (made_by(record))
+    };
+    frame(&format!("{title} · {}", record.verdict.name()), &body)
+}
+
+/// A page that stands alone.
+pub(crate) fn frame(title: &str, body: &Markup) -> String {
+    let page = html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) " · " (record.verdict.name()) }
+                title { (title) }
                 style { (PreEscaped(style())) }
             }
-            body {
-                main {
-                    h1 { (title) }
-                    p.muted { span.mono { (record.scenario) } " · seed " (record.seed) " · profile " (record.profile) }
-                    (verdict(record))
-                    p { (record.resolved) }
-                    @if record.rows.is_empty() { (run(record, &reaches([record]))) } @else { (matrix(record)) }
-                    (made_by(record))
-                }
-            }
+            body { main { (body) } }
         }
     };
-    body.into_string()
+    page.into_string()
 }
 
 /// The stylesheet, and the dark form of every colour of the charts.
@@ -59,12 +63,12 @@ fn style() -> String {
 fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "good",
-        Verdict::Violation | Verdict::Stall | Verdict::Diverged => "bad",
+        Verdict::Violation | Verdict::Stall | Verdict::Diverged | Verdict::Panic => "bad",
         Verdict::Vacuous | Verdict::Unknown | Verdict::Unmet => "warn",
     }
 }
 
-fn word(verdict: Verdict) -> Markup {
+pub(crate) fn word(verdict: Verdict) -> Markup {
     let sign = if verdict == Verdict::Pass { "✓" } else { "✗" };
     html! { span class={ "word " (class(verdict)) } { (sign) " " (verdict.name()) } }
 }

@@ -1,7 +1,7 @@
 //! JUnit XML: one suite per scenario, one test per seed, or per row of a matrix.
 //!
-//! What is wrong with the system under test is a `failure`; what is wrong with the run (two histories of one seed, no time left)
-//! is an `error`.
+//! What is wrong with the system under test is a `failure`; what is wrong with the run (two histories of one seed, no time
+//! left, a panic) is an `error`.
 
 use crate::record::{Record, Verdict};
 use crate::{rows, show, text};
@@ -46,12 +46,17 @@ fn case(record: &Record, name: &str) -> TestCase {
     case
 }
 
+/// How JUnit calls a verdict; `None`: a success.
+pub(crate) fn kind(verdict: Verdict) -> Option<NonSuccessKind> {
+    match verdict {
+        Verdict::Pass => None,
+        Verdict::Diverged | Verdict::Unknown | Verdict::Panic => Some(NonSuccessKind::Error),
+        Verdict::Violation | Verdict::Stall | Verdict::Vacuous | Verdict::Unmet => Some(NonSuccessKind::Failure),
+    }
+}
+
 fn status(record: &Record) -> TestCaseStatus {
-    let kind = match record.verdict {
-        Verdict::Pass => return TestCaseStatus::success(),
-        Verdict::Diverged | Verdict::Unknown => NonSuccessKind::Error,
-        Verdict::Violation | Verdict::Stall | Verdict::Vacuous | Verdict::Unmet => NonSuccessKind::Failure,
-    };
+    let Some(kind) = kind(record.verdict) else { return TestCaseStatus::success() };
     let mut status = TestCaseStatus::non_success(kind);
     let invariant = record.violations.first().map_or(record.verdict.name(), |v| v.id.as_str());
     status

@@ -24,6 +24,8 @@ pub enum Verdict {
     Unknown,
     /// An expectation was not met, or the expected violation did not come.
     Unmet,
+    /// The program itself failed: only a sweep lives to tell.
+    Panic,
 }
 
 impl Verdict {
@@ -38,6 +40,7 @@ impl Verdict {
             Self::Diverged => 5,
             Self::Unknown => 6,
             Self::Unmet => 7,
+            Self::Panic => 101,
         }
     }
 
@@ -52,6 +55,7 @@ impl Verdict {
             Self::Diverged => "diverged",
             Self::Unknown => "unknown",
             Self::Unmet => "unmet",
+            Self::Panic => "panic",
         }
     }
 }

@@ -141,10 +141,15 @@ pub(crate) fn unknown_samples(record: &Record) -> f64 {
     record.figures.get(figures::LAG_SAMPLES_UNKNOWN).copied().unwrap_or(0.0)
 }
 
-/// The worst of verdicts, in the order in which a sweep chooses its exit code: 5, 1, 3, 7, 4, 6.
+/// The worst of verdicts, in the order in which a sweep chooses its exit code: 101, 5, 1, 3, 7, 4, 6.
 #[must_use]
 pub fn worst(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
-    let rank = |v: &Verdict| match v {
+    verdicts.into_iter().max_by_key(|verdict| rank(*verdict)).unwrap_or(Verdict::Pass)
+}
+
+/// How bad a verdict is, beside the others.
+pub(crate) fn rank(verdict: Verdict) -> u8 {
+    match verdict {
         Verdict::Pass => 0,
         Verdict::Unknown => 1,
         Verdict::Vacuous => 2,
@@ -152,6 +157,6 @@ pub fn worst(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
         Verdict::Stall => 4,
         Verdict::Violation => 5,
         Verdict::Diverged => 6,
-    };
-    verdicts.into_iter().max_by_key(rank).unwrap_or(Verdict::Pass)
+        Verdict::Panic => 7,
+    }
 }

@@ -6,7 +6,19 @@ use std::path::Path;
 
 /// The command line that runs a scenario so.
 pub(crate) fn run(scenario: &str, seed: u64, overrides: &Overrides) -> String {
-    let mut text = format!("mirrorlab run {} --seed {seed}", quoted(scenario));
+    let options = options(overrides);
+    let space = if options.is_empty() { "" } else { " " };
+    format!("mirrorlab run {} --seed {seed}{space}{options}", quoted(scenario))
+}
+
+/// The one that runs it twice and compares after every event.
+pub(crate) fn same_twice(scenario: &str, seed: u64) -> String {
+    format!("mirrorlab same-twice {} --seed {seed}", quoted(scenario))
+}
+
+/// The options that switch over a file what these do; empty if they switch nothing.
+pub(crate) fn options(overrides: &Overrides) -> String {
+    let mut text = String::new();
     if let Some(profile) = &overrides.profile {
         text.push_str(&format!(" --profile {}", profile.name()));
     }
@@ -21,7 +33,7 @@ pub(crate) fn run(scenario: &str, seed: u64, overrides: &Overrides) -> String {
     if overrides.ignore_expect {
         text.push_str(" --ignore-expect");
     }
-    text
+    text.trim_start().to_owned()
 }
 
 /// The one that replays a plan.

@@ -3,28 +3,24 @@
 use crate::again;
 use crate::checks::CHECKS;
 use crate::folder;
-use crate::format::{Diagnostics, Fault, Problem, Profile, Scenario};
+use crate::format::{Diagnostics, Fault, Problem, Scenario};
 use crate::plan::{Overrides, Plan};
 use crate::recorder::Recorder;
 use crate::run::{Job, Run};
 use crate::same::same_twice;
+use crate::sweep;
+use crate::switches::Switches;
+use crate::tell::{complain, tell};
 use clap::{Args, Parser, Subcommand};
 use mirrorlab_model::guards::{self, Kind};
 use mirrorlab_reports::record::{Record, Row, Verdict};
 use mirrorlab_reports::{html, load, text};
 use mirrorlab_sim::pump::on_fresh_runtime;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
-
-/// Prints a line on standard output. Whoever reads it may stop early (`| head`): the exit code says the verdict all the same.
-macro_rules! tell {
-    ($($line:tt)*) => {{
-        let _ = writeln!(std::io::stdout(), $($line)*);
-    }};
-}
 
 /// Usage errors end with this code.
 const USAGE: u8 = 2;
@@ -127,14 +123,25 @@ enum Command {
     },
     /// Print the JSON schema of scenario files, for editors.
     Schema,
-    /// Make one HTML page of a run folder.
+    /// Make one HTML page of a run folder; or of a sweep: one summary of all its shards.
     Report {
-        /// A run folder or a summary.json.
+        /// A run folder, a summary.json, or the folder of a sweep.
         path: PathBuf,
         /// Where the page goes. Default: report.html in the folder.
         #[arg(long)]
         html: Option<PathBuf>,
+        /// Of a sweep: write JUnit XML.
+        #[arg(long, value_name = "FILE")]
+        junit: Option<PathBuf>,
+        /// Of a sweep: print the summary as JSON and nothing else.
+        #[arg(long)]
+        json: bool,
     },
+    /// Run many seeds of many files in worker processes, and group what fails. Started again it goes on where it ended.
+    Sweep(Box<sweep::arguments::SweepArgs>),
+    /// A worker of a sweep: tasks on standard input, answers on standard output.
+    #[command(hide = true, name = sweep::pool::WORKER)]
+    Worker,
 }
 
 #[derive(Args, Debug)]
@@ -145,24 +152,8 @@ struct RunArgs {
     /// The seed. Default: the file's, else 0.
     #[arg(long, allow_negative_numbers = true)] // so that the refusal names the option
     seed: Option<u64>,
-    /// Which quirks are on to begin with: corrected, prototype or prototype-july.
-    #[arg(long)]
-    profile: Option<String>,
-    /// Switch a guard off.
-    #[arg(long, value_name = "G")]
-    guard_off: Vec<String>,
-    /// Switch a guard on that the file switches off; `all` for all.
-    #[arg(long, value_name = "G")]
-    guard_on: Vec<String>,
-    /// Switch a quirk on.
-    #[arg(long, value_name = "Q")]
-    quirk: Vec<String>,
-    /// Switch a quirk off; `all` for all.
-    #[arg(long, value_name = "Q")]
-    quirk_off: Vec<String>,
-    /// Show the bare verdict, whatever the file expects.
-    #[arg(long)]
-    ignore_expect: bool,
+    #[command(flatten)]
+    switches: Switches,
     /// Print the summary as JSON and nothing else.
     #[arg(long)]
     json: bool,
@@ -209,7 +200,12 @@ pub fn main() -> ExitCode {
             tell!("{}", serde_json::to_string_pretty(&crate::format::schema()).unwrap_or_default());
             Ok(0)
         }
-        Command::Report { path, html } => report(&path, html.as_deref()),
+        Command::Report { path, html, junit, json } if sweep::report::is_sweep(&path) => {
+            sweep::report::report(&path, &sweep::report::Wanted { html, junit, json, quiet: false })
+        }
+        Command::Report { path, html, .. } => report(&path, html.as_deref()),
+        Command::Sweep(args) => sweep::main(&args),
+        Command::Worker => sweep::worker::main(),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -220,42 +216,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Says something on standard error. Nobody may be there to hear it: that is no failure of the run.
-fn complain(what: &dyn std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "{what}");
-}
-
-fn overrides(args: &RunArgs) -> Result<Overrides, Diagnostics> {
-    let profile = match &args.profile {
-        None => None,
-        Some(name) => match Profile::NAMED.iter().find(|(n, _)| n == name) {
-            Some((_, profile)) => Some(*profile),
-            None => {
-                let message = format!("--profile: there is no profile `{}`", crate::units::clip(name, 60));
-                let all = "corrected, prototype or prototype-july";
-                let help = match crate::nearest::nearest(name, Profile::NAMED.iter().map(|(n, _)| *n)) {
-                    Some(near) => format!("did you mean `{near}`? There are {all}"),
-                    None => format!("there are {all}"),
-                };
-                return Err(Diagnostics::one(
-                    "command line",
-                    Problem::new(Fault::Command, "unknown-name", message).help(help),
-                ));
-            }
-        },
-    };
-    Ok(Overrides {
-        profile,
-        guards_off: args.guard_off.clone(),
-        guards_on: args.guard_on.clone(),
-        quirks: args.quirk.clone(),
-        quirks_off: args.quirk_off.clone(),
-        ignore_expect: args.ignore_expect,
-    })
-}
-
 fn run(args: &RunArgs) -> Result<u8, Diagnostics> {
-    let overrides = overrides(args)?;
+    let overrides = args.switches.overrides()?;
     let many = args.scenarios.len() > 1;
     for (option, given) in [("--out", args.out.is_some()), ("--json", args.json)] {
         if many && given {
@@ -287,8 +249,15 @@ fn worst(codes: &[u8]) -> u8 {
 }
 
 /// Verdicts, the worst first.
-const WORST_FIRST: [Verdict; 6] =
-    [Verdict::Diverged, Verdict::Violation, Verdict::Stall, Verdict::Unmet, Verdict::Vacuous, Verdict::Unknown];
+const WORST_FIRST: [Verdict; 7] = [
+    Verdict::Panic,
+    Verdict::Diverged,
+    Verdict::Violation,
+    Verdict::Stall,
+    Verdict::Unmet,
+    Verdict::Vacuous,
+    Verdict::Unknown,
+];
 
 fn replay(path: &Path, json: bool, out: Option<&Path>) -> Result<u8, Diagnostics> {
     let file = if path.is_dir() { path.join("plan.toml") } else { path.to_path_buf() };
@@ -307,7 +276,7 @@ fn replay(path: &Path, json: bool, out: Option<&Path>) -> Result<u8, Diagnostics
     execute(file.display().to_string(), vec![(String::new(), plan)], out.or(own), json, false, &repro)
 }
 
-/// Runs plans one after the other and leaves their records.
+/// Runs plans one after the other, leaves their records and tells them.
 fn execute(
     path: String,
     plans: Vec<(String, Plan)>,
@@ -316,30 +285,9 @@ fn execute(
     trace: bool,
     repro: &str,
 ) -> Result<u8, Diagnostics> {
-    let many = plans.len() > 1;
-    let mut rows = Vec::new();
-    let mut folder = PathBuf::new();
-    for (label, plan) in plans {
-        folder = folder::folder_of(out, &plan.plan.scenario, plan.seed);
-        let own = if many { folder.join(slug(&label)) } else { folder.clone() };
-        // A folder that cannot be written is found out before anything runs.
-        folder::write_plan(&own, &plan)?;
-        let file = own.join("trace.ndjson");
-        // What an earlier run left there is of another history.
-        let _ = std::fs::remove_file(&file);
-        let mut record = traced(&path, &plan, trace.then(|| file.clone()))?;
-        record.repro = repro.to_owned();
-        if !trace && matches!(record.verdict, Verdict::Violation | Verdict::Stall) {
-            // A failing seed leaves its trace: it is run again for that.
-            traced(&path, &plan, Some(file))?;
-        }
-        folder::write_record(&own, &record)?;
-        rows.push((label, record));
-    }
-    let record = if many { matrix(rows, repro) } else { rows.remove(0).1 };
-    if many {
-        folder::write_record(&folder, &record)?;
-    }
+    let folder =
+        plans.first().map_or_else(PathBuf::new, |(_, plan)| folder::folder_of(out, &plan.plan.scenario, plan.seed));
+    let record = leave(&path, plans, &folder, trace, repro)?;
     folder::point_latest(&folder);
     if json {
         tell!("{}", serde_json::to_string_pretty(&record).unwrap_or_default());
@@ -349,16 +297,68 @@ fn execute(
     Ok(record.verdict.exit_code())
 }
 
+/// Runs plans one after the other and leaves their records in a folder.
+pub(crate) fn leave(
+    path: &str,
+    plans: Vec<(String, Plan)>,
+    folder: &Path,
+    trace: bool,
+    repro: &str,
+) -> Result<Record, Diagnostics> {
+    let many = plans.len() > 1;
+    let mut rows = Vec::new();
+    for (label, plan) in plans {
+        let own = if many { folder.join(slug(&label)) } else { folder.to_path_buf() };
+        // A folder that cannot be written is found out before anything runs.
+        folder::write_plan(&own, &plan)?;
+        let file = own.join("trace.ndjson");
+        // What an earlier run left there is of another history.
+        let _ = std::fs::remove_file(&file);
+        let mut record = traced(path, &plan, trace.then(|| file.clone()), u64::MAX)?;
+        record.repro = repro.to_owned();
+        if !trace && matches!(record.verdict, Verdict::Violation | Verdict::Stall) {
+            // A failing seed leaves its trace: it is run again for that.
+            traced(path, &plan, Some(file), u64::MAX)?;
+        }
+        folder::write_record(&own, &record)?;
+        rows.push((label, record));
+    }
+    let record = joined(rows, repro);
+    if many {
+        folder::write_record(folder, &record)?;
+    }
+    Ok(record)
+}
+
+/// The record of one run, or of the rows of a matrix.
+pub(crate) fn joined(mut rows: Vec<(String, Record)>, repro: &str) -> Record {
+    if rows.len() > 1 {
+        return matrix(rows, repro);
+    }
+    let mut record = rows.remove(0).1;
+    record.repro = repro.to_owned();
+    record
+}
+
+/// Runs plans one after the other, each for so many events at most, and leaves nothing.
+pub(crate) fn each(
+    path: &str,
+    plans: Vec<(String, Plan)>,
+    events_max: u64,
+) -> Result<Vec<(String, Record)>, Diagnostics> {
+    plans.into_iter().map(|(label, plan)| Ok((label, traced(path, &plan, None, events_max)?))).collect()
+}
+
 /// Runs one plan.
 ///
 /// # Errors
 /// A config entry that the model does not take.
 pub fn one(path: &str, plan: &Plan) -> Result<Record, Diagnostics> {
-    traced(path, plan, None)
+    traced(path, plan, None, u64::MAX)
 }
 
-/// Runs one plan and writes its trace events to a file, if one is named.
-fn traced(path: &str, plan: &Plan, trace: Option<PathBuf>) -> Result<Record, Diagnostics> {
+/// Runs one plan for so many events at most, and writes its trace events to a file, if one is named.
+fn traced(path: &str, plan: &Plan, trace: Option<PathBuf>, events_max: u64) -> Result<Record, Diagnostics> {
     let job = Job { path: path.to_owned(), plan: plan.clone() };
     let recorder = trace.as_deref().map(Recorder::create).transpose().map_err(|e| untraceable(&e))?;
     let began = now();
@@ -367,6 +367,7 @@ fn traced(path: &str, plan: &Plan, trace: Option<PathBuf>) -> Result<Record, Dia
             if let Some(recorder) = recorder {
                 run.record_trace(recorder);
             }
+            run.limit_events(events_max);
             let record = run.to_end().await;
             Ok((record, run.take_recorder()))
         }
@@ -395,7 +396,7 @@ fn untraceable(error: &std::io::Error) -> Diagnostics {
 }
 
 #[expect(clippy::disallowed_methods, reason = "wall time of the whole run, for reports; nothing simulated sees it")]
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }
 

@@ -116,8 +116,18 @@ pub fn build() -> Build {
 /// Peak resident memory of this process in MB, 0 where the system does not tell.
 #[must_use]
 pub fn peak_rss_mb() -> f64 {
+    status_mb("VmHWM:")
+}
+
+/// Resident memory of this process in MB, 0 where the system does not tell.
+#[must_use]
+pub fn rss_mb() -> f64 {
+    status_mb("VmRSS:")
+}
+
+fn status_mb(name: &str) -> f64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|l| l.starts_with("VmHWM:"));
+    let line = status.lines().find(|l| l.starts_with(name));
     let kb = line.and_then(|l| l.split_whitespace().nth(1)).and_then(|n| n.parse::<f64>().ok());
     kb.unwrap_or(0.0) / 1024.0
 }

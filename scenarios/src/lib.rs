@@ -2,8 +2,10 @@
 //!
 //! Read in this order: [`mod@format`] (what a file may say), [`plan`] (every choice made), [`lab`] (a world made of it), [`setup`]
 //! (who is who), [`faults`] (what steps do), [`conditions`] (how a world is looked at), [`checks`] (what must hold), [`run`]
-//! (phases and verdict), [`marks`], [`meter`], [`census`], [`failovers`], [`story`] (what is told of it), [`folder`] (what it leaves on disk), [`same`]
-//! (one seed, one history), [`mod@shrink`] (a failing plan made smaller), [`mod@why`] (what led to a violation), [`cli`] (the command line) and [`commands`] (what is behind its longer words), `again` (the one that does a run again), [`guard_page`] (guards and their proofs), [`api`] (scenarios in Rust), [`face`] and [`hands`] (what a test in
+//! (phases and verdict), [`marks`], [`meter`], [`census`], [`failovers`], [`story`] (what is told of it), [`folder`] (what it leaves
+//! on disk), [`same`] (one seed, one history), [`sweep`] (many seeds), [`mod@shrink`] (a failing plan made smaller), [`mod@why`]
+//! (what led to a violation), [`cli`] (the command line), [`switches`] (options that every run takes) and [`commands`] (what is behind
+//! its longer words), `again` (the one that does a run again), [`guard_page`] (guards and their proofs), [`api`] (scenarios in Rust), [`face`] and [`hands`] (what a test in
 //! Rust may do to a world).
 
 mod again;
@@ -32,5 +34,8 @@ pub mod same;
 pub mod setup;
 pub mod shrink;
 pub mod story;
+pub mod sweep;
+pub mod switches;
+mod tell;
 pub mod units;
 pub mod why;

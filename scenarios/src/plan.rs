@@ -17,12 +17,12 @@ use crate::format::{Diagnostics, Fault, Problem, Profile, Provenance, Scenario, 
 use crate::nearest::nearest;
 use crate::units::Time;
 use mirrorlab_model::guards::{self, Guards, Kind};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::path::Path;
 use std::sync::Arc;
 
 /// What the command line says over the file.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Overrides {
     /// `--profile`.
     pub profile: Option<Profile>,

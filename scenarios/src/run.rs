@@ -139,6 +139,9 @@ pub struct Run {
     pub(crate) hands: Hands,
     given: Given,
     recorder: Option<Recorder>,
+    /// Events after which it is given up, and whether it was.
+    events_max: u64,
+    over_budget: bool,
 }
 
 impl Drive for Run {
@@ -150,6 +153,10 @@ impl Drive for Run {
         self.lab.world.next_time()
     }
     fn step(&mut self) -> ControlFlow<End> {
+        if self.lab.world.counts().events >= self.events_max {
+            self.over_budget = true;
+            return ControlFlow::Break(End::default());
+        }
         let happened = self.lab.world.step();
         self.look(happened)
     }
@@ -193,6 +200,8 @@ impl Run {
             hands: Hands::default(),
             given: Given::default(),
             recorder: None,
+            events_max: u64::MAX,
+            over_budget: false,
         })
     }
 
@@ -290,6 +299,11 @@ impl Run {
     /// Lets every draw from now on come from another seed. The steps of the plan stay.
     pub fn reseed(&mut self, seed: u64) {
         self.lab.world.reseed(seed);
+    }
+
+    /// Gives the run up after so many events: what it would have come to is unknown.
+    pub fn limit_events(&mut self, most: u64) {
+        self.events_max = most;
     }
 
     /// Writes every trace event down from now on.
@@ -634,7 +648,7 @@ impl Run {
 
     pub(crate) fn record(&mut self, end: End) -> Record {
         let End { mut violations, excuses } = end;
-        let expectations = if violations.is_empty() { self.expectations() } else { Vec::new() };
+        let expectations = if violations.is_empty() && !self.over_budget { self.expectations() } else { Vec::new() };
         let (verdict, mut reason) = self.verdict(&violations, &expectations);
         if violations.len() > VIOLATIONS_MAX {
             reason = format!("{reason} ({} places; the first {VIOLATIONS_MAX} are kept)", violations.len());
@@ -812,6 +826,9 @@ impl Run {
     }
 
     fn verdict(&self, violations: &[Violation], expectations: &[Expectation]) -> (Verdict, String) {
+        if self.over_budget {
+            return (Verdict::Unknown, format!("given up after {} events, which is the budget", self.events_max));
+        }
         let expected = &self.job.plan.stage.expect.violation;
         let wanted = !expected.is_empty();
         if let Some(first) = violations.first() {

@@ -6,7 +6,7 @@ use super::action::Step;
 use super::condition::Term;
 use crate::units::{Bandwidth, Chance, Rate, Size, Time};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Config entries by key, as Kafka takes them: texts.
@@ -26,7 +26,7 @@ pub enum Tier {
 }
 
 /// Which quirks are on to begin with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
     /// None: the protocol as it should be.

@@ -1,0 +1,103 @@
+//! A worker: this program, started again, that runs one task after the other.
+//!
+//! Tasks come as JSON lines on standard input, answers go as JSON lines to standard output. Every run has a thread and a madsim
+//! runtime of its own and takes its world with it when it ends. A run that panics takes the worker along, after a line that says
+//! why: whoever asked starts another one.
+
+use crate::format::{Diagnostics, Fault, Problem, Scenario};
+use crate::plan::{Overrides, Plan};
+use crate::{again, cli, folder};
+use mirrorlab_reports::sweep::Finished;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+
+/// What to run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// The scenario file.
+    pub file: String,
+    /// The seed.
+    pub seed: u64,
+    /// What is switched over the file.
+    pub overrides: Overrides,
+    /// Events after which a run is given up.
+    pub events_max: u64,
+    /// The run folder to leave, if one is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "lowercase")]
+pub enum Answer {
+    /// It ran to its end.
+    Run(Box<Finished>),
+    /// The file, with this seed, makes no plan.
+    Refused {
+        /// Why, as a user reads it.
+        text: String,
+    },
+    /// It panicked: the worker ends.
+    Panicked {
+        /// What the panic said, and where.
+        text: String,
+    },
+}
+
+/// Answers tasks until there are no more.
+///
+/// # Errors
+/// A line that is no task.
+pub fn main() -> Result<u8, Diagnostics> {
+    std::panic::set_hook(Box::new(|panic| {
+        let what = panic.payload();
+        let said = what.downcast_ref::<&str>().copied().or_else(|| what.downcast_ref::<String>().map(String::as_str));
+        let place = panic.location().map_or_else(String::new, |l| format!(" at {}:{}", l.file(), l.line()));
+        answer(&Answer::Panicked { text: format!("{}{place}", said.unwrap_or("a panic without words")) });
+    }));
+    let mut known = BTreeMap::new();
+    for line in std::io::stdin().lock().lines() {
+        // Whoever asks is gone: nobody wants an answer.
+        let Ok(line) = line else { break };
+        let task: Task = serde_json::from_str(&line).map_err(|error| {
+            let message = format!("this is no task: {error}");
+            Diagnostics::one("standard input", Problem::new(Fault::Command, "bad-value", message))
+        })?;
+        let done = match perform(&task, &mut known) {
+            Ok(finished) => Answer::Run(Box::new(finished)),
+            Err(diagnostics) => Answer::Refused { text: diagnostics.to_string() },
+        };
+        if !answer(&done) {
+            break;
+        }
+    }
+    Ok(0)
+}
+
+fn answer(answer: &Answer) -> bool {
+    let line = serde_json::to_string(answer).unwrap_or_default();
+    let mut out = std::io::stdout();
+    writeln!(out, "{line}").and_then(|()| out.flush()).is_ok()
+}
+
+fn perform(task: &Task, known: &mut BTreeMap<String, Scenario>) -> Result<Finished, Diagnostics> {
+    if !known.contains_key(&task.file) {
+        known.insert(task.file.clone(), Scenario::load(Path::new(&task.file))?);
+    }
+    let plans = Plan::resolve_all(&known[&task.file], Some(task.seed), &task.overrides)?;
+    let repro = again::run(&task.file, task.seed, &task.overrides);
+    let record = match &task.folder {
+        Some(folder) => cli::leave(&task.file, plans, folder, false, &repro)?,
+        None => cli::joined(cli::each(&task.file, plans, task.events_max)?, &repro),
+    };
+    let mut finished = Finished::of(&record, folder::rss_mb());
+    if !record.rows.is_empty() {
+        // One history of several.
+        let hashes: Vec<&str> = record.rows.iter().map(|row| row.record.trace_hash.as_str()).collect();
+        finished.trace_hash = format!("{:016x}", xxhash_rust::xxh3::xxh3_64(hashes.concat().as_bytes()));
+    }
+    Ok(finished)
+}
