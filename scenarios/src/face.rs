@@ -6,7 +6,7 @@
 //! `madsim::task::spawn_local`; they share the handle by cloning it.
 
 use crate::conditions::Seen;
-use crate::format::action::{Action, Elect};
+use crate::format::action::{Action, Elect, Loses};
 use crate::format::live::{Live, LiveTopic};
 use crate::format::Diagnostics;
 use crate::hands::{Granted, Wish};
@@ -237,7 +237,9 @@ impl WorldHandle {
     /// # Errors
     /// [`Trouble::Text`].
     pub async fn power_loss(&self, node: &str) -> Result<(), Trouble> {
-        self.on_node(node, |node| Action::PowerLoss { node, restart_after: None, inside_task: false }).await.map(|_| ())
+        let loses = Loses::default();
+        let strike = |node| Action::PowerLoss { node, restart_after: None, inside_task: false, loses };
+        self.on_node(node, strike).await.map(|_| ())
     }
 
     /// Asks a process to shut down in order.

@@ -508,10 +508,12 @@ impl Run {
         if let Action::Heal { step: named } = &step.action {
             self.heal_partitions(named.as_deref());
         }
-        self.note_disks_before(&step.action);
-        self.census.on_strike(&self.lab, &step.action, &self.over);
         self.striker.once = step.expect_error.is_some();
-        let done = self.striker.strike(&mut self.lab, &self.job.plan.stage, &step.action, &self.over);
+        let done = self.striker.refusal(&self.lab, &step, &self.over).unwrap_or_else(|| {
+            self.note_disks_before(&step.action);
+            self.census.on_strike(&self.lab, &step.action, &self.over);
+            self.striker.strike(&mut self.lab, &self.job.plan.stage, &step.action, &self.over)
+        });
         self.story.tell(&self.lab.world, done.text.clone(), true);
         let band = self.bands.len();
         self.bands.push(Band { from_ns: self.now().0, to_ns: self.now().0, label: done.text });
@@ -532,6 +534,7 @@ impl Run {
         // What a crash inside a task finds durable is known only then.
         let (Action::PowerLoss { node, inside_task: false, .. }
         | Action::Kill { node, inside_task: false, .. }
+        | Action::CrashAtStart { node, .. }
         | Action::Wipe { node, .. }) = action
         else {
             return;

@@ -132,6 +132,8 @@ pub struct Node {
     pub cut_inside: bool,
     /// How this life is to end: inside the next task that writes to the disk.
     pub(crate) doom: Option<LastStop>,
+    /// How its next life is to end: inside its start.
+    pub(crate) doom_at_start: Option<LastStop>,
     /// Its data disk.
     pub disk: NodeDisk,
     /// Its clock.

@@ -6,7 +6,7 @@
 
 use crate::causes::{Causes, What};
 use crate::clock::Clock;
-use crate::disk::{DiskModel, FlushEnd, FlushStart, NodeDisk, Store, Ticket};
+use crate::disk::{CrashRules, DiskModel, FlushEnd, FlushStart, NodeDisk, Store, Ticket};
 use crate::net::{NetEvent, NetOut, Network, NodeSpec, Topology, Who};
 use crate::node::{Condition, LastStop, Node, Process, Program};
 use crate::queue::EventQueue;
@@ -18,6 +18,9 @@ use mirrorlab_model::ids::{Nanos, NodeId, Now};
 use mirrorlab_model::ports::{first_conn, Cx, DirName, Effect, Entropy, ExitReason, Input, Lane, Outbox, Timer};
 use mirrorlab_model::trace::{Trace, TraceEvent};
 use std::sync::Arc;
+
+#[path = "world_strikes.rs"]
+mod strikes;
 
 /// Something that is due.
 #[derive(Clone, Debug)]
@@ -250,6 +253,7 @@ impl World {
             last_stop: LastStop::Never,
             cut_inside: false,
             doom: None,
+            doom_at_start: None,
             disk: NodeDisk::new(id, self.seed, DiskModel::default()),
             clock: Clock::default(),
             guards,
@@ -313,9 +317,10 @@ impl World {
         }
     }
 
-    /// Calls off what [`World::crash_inside_a_task`] asked for and has not come yet.
+    /// Calls off what [`World::crash_inside_a_task`] or [`World::crash_at_start`] asked for and has not come yet.
     pub fn spare(&mut self, node: NodeId) {
-        self.nodes[usize::from(node.0)].doom = None;
+        let n = &mut self.nodes[usize::from(node.0)];
+        (n.doom, n.doom_at_start) = (None, None);
     }
 
     /// Ends a process and replaces its disk by an empty one.
@@ -349,6 +354,10 @@ impl World {
     }
 
     fn bring_down(&mut self, node: NodeId, how: LastStop) {
+        self.bring_down_by(node, how, &CrashRules::default());
+    }
+
+    fn bring_down_by(&mut self, node: NodeId, how: LastStop, rules: &CrashRules) {
         let n = &mut self.nodes[usize::from(node.0)];
         if n.condition == Condition::Down && how != LastStop::Wiped {
             // A start that was under way is called off.
@@ -366,7 +375,7 @@ impl World {
         n.busy.clear();
         let down = match how {
             LastStop::PowerLoss => {
-                n.disk.power_loss(&mut self.store, &crate::disk::CrashRules::default());
+                n.disk.power_loss(&mut self.store, rules);
                 crate::net::Down::PowerLoss
             }
             LastStop::Clean => {
@@ -392,11 +401,6 @@ impl World {
         let many = self.net.reset(self.now, one, other, silent, &mut self.net_out);
         self.drain_net();
         many
-    }
-
-    /// Makes one lane of a node slow: every wake takes `extra` longer, until an instant.
-    pub fn slow_lane(&mut self, node: NodeId, lane: Lane, extra: Nanos, until: Nanos) {
-        self.nodes[usize::from(node.0)].slow.push(crate::node::SlowLane { lane, extra, until });
     }
 
     /// Flips a bit somewhere in what is durable of a directory's segments on a node's disk; false if nothing is.
@@ -498,8 +502,15 @@ impl World {
             return;
         }
         n.condition = Condition::Up;
+        let doom = n.doom_at_start.take();
         self.net.node_up(self.now, node, incarnation, &mut self.net_out);
-        self.with_node(node, None, |slot, program, now, cx| *slot = Some(Process::boot(program, now, cx)));
+        let boot = |slot: &mut Option<Process>, program: &Program, now: Now, cx: &mut Cx<'_>| {
+            *slot = Some(Process::boot(program, now, cx));
+        };
+        match doom {
+            None => self.with_node(node, None, boot),
+            Some(how) => self.start_in_vain(node, how, boot),
+        }
         self.drain_net();
     }
 
@@ -522,7 +533,11 @@ impl World {
     fn run_lane(&mut self, node: NodeId, lane: Lane) -> Happened {
         self.last_acting = Some((node, lane));
         if let Some(how) = self.nodes[usize::from(node.0)].doom {
-            return self.run_doomed(node, lane, how);
+            return self.run_doomed(node, Some(lane), how, |slot, _, now, cx| {
+                if let Some(process) = slot {
+                    process.run(now, lane, cx);
+                }
+            });
         }
         self.run_task(node, Some(lane), |process, now, cx| process.run(now, lane, cx));
         self.take_exit()
@@ -530,14 +545,16 @@ impl World {
 
     /// Runs a task, and if it wrote to the disk lets the process end inside it: after a drawn entry of its journal of disk
     /// calls and effects. What the task did later did not happen, and was not seen by anybody.
-    fn run_doomed(&mut self, node: NodeId, lane: Lane, how: LastStop) -> Happened {
+    fn run_doomed(
+        &mut self,
+        node: NodeId,
+        lane: Option<Lane>,
+        how: LastStop,
+        task: impl FnOnce(&mut Option<Process>, &Program, Now, &mut Cx<'_>),
+    ) -> Happened {
         self.nodes[usize::from(node.0)].disk.begin_journal();
         self.out.order = Some(Box::default());
-        self.act(node, Some(lane), |slot, _, now, cx| {
-            if let Some(process) = slot {
-                process.run(now, lane, cx);
-            }
-        });
+        self.act(node, lane, task);
         let mut order = self.out.order.take().unwrap_or_default();
         let n = &mut self.nodes[usize::from(node.0)];
         let calls = n.disk.journaled();

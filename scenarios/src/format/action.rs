@@ -53,6 +53,32 @@ impl DiskCall {
         &[("any", Self::Any), ("read", Self::Read), ("write", Self::Write), ("flush", Self::Flush)];
 }
 
+/// What a power loss takes of what was not flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loses {
+    /// Each file and directory draws on its own.
+    #[default]
+    Drawn,
+    /// All of it: bytes, names, truncations.
+    Unflushed,
+    /// Files end within an append, or with noise.
+    Tails,
+    /// Names are as before; what files hold is there.
+    Names,
+}
+
+impl Loses {
+    /// All, by name.
+    pub const NAMED: &'static [(&'static str, Self)] =
+        &[("drawn", Self::Drawn), ("unflushed", Self::Unflushed), ("tails", Self::Tails), ("names", Self::Names)];
+
+    #[allow(clippy::trivially_copy_pass_by_ref)] // as serde wants it
+    fn is_drawn(&self) -> bool {
+        *self == Self::Drawn
+    }
+}
+
 /// Who becomes leader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -149,6 +175,9 @@ pub struct Step {
     /// True: the heal phase leaves this fault in place.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub permanent: bool,
+    /// True: it strikes only if the replicas of all that is there could make good what it may take; else it is left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub within_tolerance: bool,
     /// The order is given once, and this is how it must be answered, by the name of the error (`NONE`: accepted, `ANY`: whatever
     /// comes); else the run is unmet. Default: an order is repeated until it is accepted or its time is over.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -179,7 +208,7 @@ impl Step {
 #[allow(missing_docs)] // the fields are named after what they are; each variant says what is done
 pub enum Action {
     // -- processes
-    /// The machine loses power: unflushed data is lost by the rules of the disk.
+    /// The machine loses power: unflushed data is lost by the rules of the disk, or as `loses` says.
     /// `inside_task`: not now, but in the middle of the next task that writes to the disk.
     PowerLoss {
         node: NodeRef,
@@ -187,6 +216,8 @@ pub enum Action {
         restart_after: Option<Time>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         inside_task: bool,
+        #[serde(skip_serializing_if = "Loses::is_drawn")]
+        loses: Loses,
     },
     /// The process is killed: the page cache stays. `inside_task`: not now, but in the middle of the next task that writes
     /// to the disk, after a drawn one of its disk calls and effects.
@@ -196,6 +227,15 @@ pub enum Action {
         restart_after: Option<Time>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         inside_task: bool,
+    },
+    /// The process is killed (`power`: its machine loses power), starts at once, and goes down again while it starts: after a
+    /// drawn one of its disk calls and effects.
+    CrashAtStart {
+        node: NodeRef,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        power: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        restart_after: Option<Time>,
     },
     /// Controlled shutdown.
     Shutdown {
@@ -413,6 +453,10 @@ pub enum Action {
     },
     /// The cluster's processes say another cluster id from now on, and after restarts: its address leads to another cluster.
     SetClusterId { on: String, id: String },
+    /// A copy is kept of what the disks of the cluster's brokers hold.
+    SnapshotCluster { on: String },
+    /// The cluster's brokers are set back to the last copy of their disks: killed, and started again on it.
+    RestoreCluster { on: String },
     // -- operators of a mirror
     /// A mirror that was declared `later` is created.
     CreateMirror { mirror: String },
@@ -490,6 +534,7 @@ impl Action {
         match self {
             Self::PowerLoss { .. } => "power-loss",
             Self::Kill { .. } => "kill",
+            Self::CrashAtStart { .. } => "crash-at-start",
             Self::Shutdown { .. } => "shutdown",
             Self::Wipe { .. } => "wipe",
             Self::Start { .. } => "start",
@@ -521,6 +566,8 @@ impl Action {
             Self::DeleteRecords { .. } => "delete-records",
             Self::BumpEpoch { .. } => "bump-epoch",
             Self::SetClusterId { .. } => "set-cluster-id",
+            Self::SnapshotCluster { .. } => "snapshot-cluster",
+            Self::RestoreCluster { .. } => "restore-cluster",
             Self::CreateMirror { .. } => "create-mirror",
             Self::StartMirror { .. } => "start-mirror",
             Self::StopMirror { .. } => "stop-mirror",
@@ -542,6 +589,7 @@ impl Action {
             self,
             Self::PowerLoss { .. }
                 | Self::Kill { .. }
+                | Self::CrashAtStart { .. }
                 | Self::Shutdown { .. }
                 | Self::Wipe { .. }
                 | Self::Pause { .. }
@@ -567,6 +615,7 @@ impl Action {
         match self {
             Self::PowerLoss { restart_after: lasting, .. }
             | Self::Kill { restart_after: lasting, .. }
+            | Self::CrashAtStart { restart_after: lasting, .. }
             | Self::Shutdown { restart_after: lasting, .. }
             | Self::Wipe { restart_after: lasting, .. }
             | Self::Pause { lasting, .. }
@@ -583,6 +632,42 @@ impl Action {
             | Self::ClockDrift { lasting, .. }
             | Self::DelayMetadata { lasting, .. }
             | Self::SlowLane { lasting, .. } => *lasting,
+            _ => None,
+        }
+    }
+
+    /// Whether it may take what a broker was told to keep, or leave a doubt about it: an unclean stop, or a disk that fails.
+    #[must_use]
+    pub const fn may_lose(&self) -> bool {
+        matches!(
+            self,
+            Self::PowerLoss { .. }
+                | Self::Kill { .. }
+                | Self::CrashAtStart { .. }
+                | Self::Wipe { .. }
+                | Self::DiskFull { .. }
+                | Self::DiskError { .. }
+        )
+    }
+
+    /// The node whose service it harms, if it is one.
+    #[must_use]
+    pub const fn struck(&self) -> Option<&NodeRef> {
+        match self {
+            Self::PowerLoss { node, .. }
+            | Self::Kill { node, .. }
+            | Self::CrashAtStart { node, .. }
+            | Self::Shutdown { node, .. }
+            | Self::Wipe { node, .. }
+            | Self::Pause { node, .. }
+            | Self::Partition { node: Some(node), .. }
+            | Self::DiskFull { node, .. }
+            | Self::DiskError { node, .. }
+            | Self::DiskStall { node, .. }
+            | Self::ClockJump { node, .. }
+            | Self::DelayMetadata { node, .. }
+            | Self::SlowLane { node, .. } => Some(node),
+            Self::Partition { between: Some([Place::Node(node), _]), .. } => Some(node),
             _ => None,
         }
     }
@@ -619,6 +704,7 @@ impl Action {
     pub const NAMES: &'static [&'static str] = &[
         "power-loss",
         "kill",
+        "crash-at-start",
         "shutdown",
         "wipe",
         "start",
@@ -650,6 +736,8 @@ impl Action {
         "delete-records",
         "bump-epoch",
         "set-cluster-id",
+        "snapshot-cluster",
+        "restore-cluster",
         "create-mirror",
         "start-mirror",
         "stop-mirror",

@@ -77,6 +77,7 @@ impl Live<'_> {
             stage: self.stage.clone(),
             topics: self.facts(),
             steps: self.stage.timeline.iter().filter_map(|step| step.name.clone()).collect(),
+            deleted: std::collections::BTreeSet::new(),
             driven: std::collections::BTreeSet::new(),
         };
         let found = read(&mut build, &at);

@@ -301,8 +301,14 @@ fn refused(problems: Problems) -> Diagnostics {
 /// Reads a tree. The scenario is worth something only if no problem was found.
 fn read<'v>(cx: Cx<'v>, map: &DeTable<'_>) -> (Cx<'v>, Scenario) {
     let mut root = Table::new("the file", 0..0, map);
-    let mut b =
-        Build { cx, stage: Stage::default(), topics: BTreeMap::new(), steps: BTreeSet::new(), driven: BTreeSet::new() };
+    let mut b = Build {
+        cx,
+        stage: Stage::default(),
+        topics: BTreeMap::new(),
+        steps: BTreeSet::new(),
+        deleted: BTreeSet::new(),
+        driven: BTreeSet::new(),
+    };
     root.allow("matrix");
     root.allow("draw");
     let title = prose(&mut b.cx, &mut root, "title");

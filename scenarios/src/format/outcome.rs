@@ -1,6 +1,6 @@
 //! Reads `[phases]`, `[chaos]` and `[expect]`.
 
-use super::chaos::{Chaos, ChaosKind, Strike};
+use super::chaos::{Chaos, ChaosKind, Mode, Strike};
 use super::refs::Build;
 use super::table::{kind_of, At, Table};
 use super::types::{Bounds, Count, Expect, Phases, Reach, Wanted};
@@ -56,13 +56,30 @@ impl Build<'_> {
                 inner.finish(&mut self.cx);
             }
         }
+        let mode = t.one_of(&mut self.cx, "mode", Mode::NAMED);
+        self.check_tolerance(&mut t, mode);
         if strikes.values().all(|s| s.weight == 0) {
             let message = "[chaos] has nothing to draw from".to_owned();
             let help = "add a kind with a weight, such as `power_loss = { weight = 2, max = \"5 s\" }`".to_owned();
             self.cx.error(&t.span, "missing-key", message, help);
         }
         t.finish(&mut self.cx);
-        Some(Chaos { every, start, stop, max_down, max_at_once, on, strikes })
+        Some(Chaos { every, start, stop, max_down, max_at_once, mode, on, strikes })
+    }
+
+    /// What takes acknowledged records is not drawn by accident.
+    fn check_tolerance(&mut self, t: &mut Table<'_, '_>, mode: Option<Mode>) {
+        if mode == Some(Mode::BeyondTolerance) {
+            return;
+        }
+        for (key, _) in ChaosKind::NAMED.iter().filter(|(_, kind)| kind.is_beyond_tolerance()) {
+            if !t.has(key) {
+                continue;
+            }
+            let message = format!("`{key}` can take acknowledged records, however careful the protocol is");
+            let help = "write `mode = \"beyond_tolerance\"` in [chaos], or leave it out".to_owned();
+            self.cx.error(&t.key_span(key), "conflict", message, help);
+        }
     }
 
     // ------------------------------------------------------------------------------------------------------------ expect
@@ -186,13 +203,11 @@ fn strike(cx: &mut Cx<'_>, t: &mut Table<'_, '_>, kind: ChaosKind) -> Strike {
         let message = format!("the longest is shorter than the shortest in {}: {max} and {min}", t.what);
         cx.error(&span, "conflict", message, "swap `min` and `max`".to_owned());
     }
-    let max = max.unwrap_or_else(|| Time::secs(5).max(min.unwrap_or_default()));
-    let min = min.unwrap_or_else(|| Time::millis(100).min(max));
-    let inside_task = match kind {
-        // Only these end a process at once, whatever it does.
-        ChaosKind::Crash | ChaosKind::PowerLoss => t.chance(cx, "inside_task").unwrap_or(Chance(0)),
-        _ => Chance(0),
-    };
+    let (shortest, longest) = kind.default_length();
+    let max = max.unwrap_or_else(|| longest.max(min.unwrap_or_default()));
+    let min = min.unwrap_or_else(|| shortest.min(max));
+    let inside_task = if kind.can_fall_inside_a_task() { t.chance(cx, "inside_task") } else { None };
+    let inside_task = inside_task.unwrap_or(Chance(0));
     Strike { weight, min, max, count, inside_task }
 }
 

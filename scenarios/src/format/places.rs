@@ -15,12 +15,22 @@ pub enum NodeRef {
     Active(String),
     /// `east/*`: all brokers.
     Brokers(String),
+    /// `east/operator`: where the orders to a cluster are given.
+    Operator(String),
     /// `clients/shop`: a producer or consumer; of `count` alike, all.
     Client(String),
     /// `leader(east/orders, 0)`: who leads it when the step is due.
     Leader(String, String, u32),
     /// `coordinator(east-to-west)`: the broker that coordinates the mirror when the step is due.
     Coordinator(String),
+}
+
+impl NodeRef {
+    /// Whether it is a process without a disk: a client, or where an operator sits.
+    #[must_use]
+    pub const fn is_diskless(&self) -> bool {
+        matches!(self, Self::Client(_) | Self::Operator(_))
+    }
 }
 
 impl fmt::Display for NodeRef {
@@ -30,6 +40,7 @@ impl fmt::Display for NodeRef {
             Self::Controller(cluster, n) => write!(f, "{cluster}/controller-{n}"),
             Self::Active(cluster) => write!(f, "active({cluster})"),
             Self::Brokers(cluster) => write!(f, "{cluster}/*"),
+            Self::Operator(cluster) => write!(f, "{cluster}/operator"),
             Self::Client(name) => write!(f, "clients/{name}"),
             Self::Leader(cluster, topic, partition) => write!(f, "leader({cluster}/{topic}, {partition})"),
             Self::Coordinator(mirror) => write!(f, "coordinator({mirror})"),
@@ -84,7 +95,7 @@ macro_rules! described {
     ($($name:ident: $says:literal;)*) => { $( as_text!($name, { "type": "string", "description": $says }); )* };
 }
 described! {
-    NodeRef: "east/broker-1, east/controller-1, east/* (all brokers), clients/NAME, leader(east/TOPIC, PARTITION), active(east) (the active controller) or coordinator(MIRROR)";
+    NodeRef: "east/broker-1, east/controller-1, east/* (all brokers), east/operator, clients/NAME, leader(east/TOPIC, PARTITION), active(east) (the active controller) or coordinator(MIRROR)";
     Place: "a site (also site:NAME), a cluster, or a node";
     After: "a duration (2 s), a number of batches (3 batches) or of records (100 records)";
     Condition: "terms such as mirror(orders) == MIRRORING, lag(orders) == 0, acked(shop) >= 100, joined by and, or and parentheses";

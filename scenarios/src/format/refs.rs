@@ -26,6 +26,8 @@ pub(crate) struct Build<'v> {
     pub(crate) topics: BTreeMap<(String, String), TopicFact>,
     /// Names of steps, for `done(NAME)` and `heal`.
     pub(crate) steps: BTreeSet<String>,
+    /// Mirrors that a step deletes, and another may create again.
+    pub(crate) deleted: BTreeSet<String>,
     /// Producers that a `produce` step names.
     pub(crate) driven: BTreeSet<String>,
 }
@@ -142,7 +144,7 @@ impl Build<'_> {
             return self.mirror(&At { value: inner, span: at.span.clone() }).map(NodeRef::Coordinator);
         }
         let Some((owner, process)) = at.value.split_once('/') else {
-            let help = "write CLUSTER/broker-N, CLUSTER/controller-1, CLUSTER/*, clients/NAME, leader(CLUSTER/TOPIC, PARTITION), \
+            let help = "write CLUSTER/broker-N, CLUSTER/controller-1, CLUSTER/*, CLUSTER/operator, clients/NAME, leader(CLUSTER/TOPIC, PARTITION), \
                         active(CLUSTER) or coordinator(MIRROR)";
             let help = match self.stage.clusters.first_key_value() {
                 Some((name, _)) => format!("{help}; for example \"{name}/broker-1\""),
@@ -160,8 +162,10 @@ impl Build<'_> {
     }
 
     fn process(&mut self, at: &At<String>, cluster: String, process: &str) -> Option<NodeRef> {
-        if process == "*" {
-            return Some(NodeRef::Brokers(cluster));
+        match process {
+            "*" => return Some(NodeRef::Brokers(cluster)),
+            "operator" => return Some(NodeRef::Operator(cluster)),
+            _ => {}
         }
         let number = |prefix: &str, last: u32| {
             let digits = process.strip_prefix(prefix)?;
@@ -181,7 +185,7 @@ impl Build<'_> {
         } else {
             format!("controller-1 to controller-{controllers}")
         };
-        let help = format!("cluster `{cluster}` has broker-1 to broker-{brokers} and {controller}");
+        let help = format!("cluster `{cluster}` has broker-1 to broker-{brokers}, {controller} and an operator");
         self.cx.error(&at.span, "unknown-node", message, help);
         None
     }

@@ -109,6 +109,9 @@ fn steps(schema: &mut Value) {
         "one_way",
         "silent",
         "inside_task",
+        "loses",
+        "power",
+        "within_tolerance",
         "files",
     ];
     const NEEDED: &[(&str, &str)] = &[("disk-slow", "by"), ("add-partitions", "partitions")];

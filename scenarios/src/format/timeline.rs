@@ -22,6 +22,7 @@ impl Build<'_> {
             }
             match text("do").as_deref() {
                 Some("produce") => self.driven.extend(text("producer")),
+                Some("delete-mirror") => self.deleted.extend(text("mirror")),
                 Some("create-topic") => {
                     let only =
                         (self.stage.clusters.len() == 1).then(|| self.stage.clusters.keys().next().cloned()).flatten();
@@ -136,8 +137,15 @@ impl Build<'_> {
         if let Some(action) = action.as_ref().filter(|_| permanent) {
             self.check_permanent(t, action);
         }
+        let within_tolerance = t.boolean(&mut self.cx, "within_tolerance").unwrap_or(false);
+        if let Some(action) = action.as_ref().filter(|action| within_tolerance && !action.may_lose()) {
+            let span = t.key_span("within_tolerance");
+            let message = format!("`{}` takes nothing that replicas would have to make good", action.name());
+            self.cx.error(&span, "conflict", message, "remove `within_tolerance`".to_owned());
+        }
         let expect_error = self.expect_error(t, action.as_ref());
-        Some(Step { name: name.map(|at| at.value), trigger: trigger?, permanent, expect_error, action: action? })
+        let name = name.map(|at| at.value);
+        Some(Step { name, trigger: trigger?, permanent, within_tolerance, expect_error, action: action? })
     }
 
     /// The name of an error that an order is to be answered with.

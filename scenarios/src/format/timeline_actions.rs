@@ -1,6 +1,6 @@
 //! Reads what a step does: the keys that belong to each `do = "…"`.
 
-use super::action::{Action, ConfigTarget, DiskCall, Elect, Keep, NodeRef, Place, Role};
+use super::action::{Action, ConfigTarget, DiskCall, Elect, Keep, Loses, NodeRef, Place, Role};
 use super::refs::{may_match, Build, TopicFact};
 use super::table::{At, Table};
 use super::types::Mirror;
@@ -12,9 +12,8 @@ impl Build<'_> {
     /// The action of that name; it exists.
     pub(crate) fn action(&mut self, name: &At<String>, t: &mut Table<'_, '_>) -> Option<Action> {
         match &*name.value {
-            "power-loss" | "kill" | "shutdown" | "wipe" | "start" | "restart" | "pause" | "resume" => {
-                self.process_action(name, t)
-            }
+            "power-loss" | "kill" | "crash-at-start" | "shutdown" | "wipe" | "start" | "restart" | "pause"
+            | "resume" => self.process_action(name, t),
             "partition" | "heal" | "reset-connections" | "duplicate" | "delay-messages" => self.network_action(name, t),
             "latency" | "loss" | "bandwidth" => self.link_action(name, t),
             "disk-full" | "disk-error" | "disk-stall" | "disk-slow" | "bit-rot" => self.disk_action(name, t),
@@ -53,25 +52,25 @@ impl Build<'_> {
 
     fn process_action(&mut self, name: &At<String>, t: &mut Table<'_, '_>) -> Option<Action> {
         let node = self.node_key(t);
-        let falls = matches!(&*name.value, "power-loss" | "kill" | "shutdown" | "wipe");
+        let falls = matches!(&*name.value, "power-loss" | "kill" | "crash-at-start" | "shutdown" | "wipe");
         let restart_after = if falls { t.duration(&mut self.cx, "restart_after") } else { None };
         let lasting = if name.value == "pause" { self.lasting(t) } else { None };
         let crashes = matches!(&*name.value, "power-loss" | "kill");
         let inside_task = crashes && t.boolean(&mut self.cx, "inside_task").unwrap_or(false);
+        let loses = if name.value == "power-loss" { t.one_of(&mut self.cx, "loses", Loses::NAMED) } else { None };
+        let loses = loses.unwrap_or_default();
+        if inside_task && loses != Loses::Drawn {
+            let span = t.key_span("loses");
+            let message = "what a power loss inside a task takes is drawn".to_owned();
+            self.cx.error(&span, "conflict", message, "leave `loses` or `inside_task` out".to_owned());
+        }
+        let power = name.value == "crash-at-start" && t.boolean(&mut self.cx, "power").unwrap_or(false);
         let node = node?;
-        if inside_task && matches!(node, NodeRef::Client(_)) {
-            let message = "a client has no disk: its crash cannot fall inside a task".to_owned();
-            self.cx.error(&name.span, "conflict", message, "leave `inside_task` out".to_owned());
-        }
-        if matches!(node, NodeRef::Client(_)) && !matches!(&*name.value, "pause" | "resume" | "kill" | "start") {
-            let message = format!("`{}` cannot be done to a client", name.value);
-            let help = "a client can be `pause`d, `resume`d, `kill`ed and `start`ed".to_owned();
-            self.cx.error(&name.span, "conflict", message, help);
-            return None;
-        }
+        self.check_diskless(name, &node, inside_task)?;
         Some(match &*name.value {
-            "power-loss" => Action::PowerLoss { node, restart_after, inside_task },
+            "power-loss" => Action::PowerLoss { node, restart_after, inside_task, loses },
             "kill" => Action::Kill { node, restart_after, inside_task },
+            "crash-at-start" => Action::CrashAtStart { node, power, restart_after },
             "shutdown" => Action::Shutdown { node, restart_after },
             "wipe" => Action::Wipe { node, restart_after },
             "start" => Action::Start { node },
@@ -79,6 +78,24 @@ impl Build<'_> {
             "pause" => Action::Pause { node, lasting },
             _ => Action::Resume { node },
         })
+    }
+
+    /// Clients and operators have no disk and no orderly end.
+    fn check_diskless(&mut self, name: &At<String>, node: &NodeRef, inside_task: bool) -> Option<()> {
+        if !node.is_diskless() {
+            return Some(());
+        }
+        if inside_task {
+            let message = "a client has no disk: its crash cannot fall inside a task".to_owned();
+            self.cx.error(&name.span, "conflict", message, "leave `inside_task` out".to_owned());
+        }
+        if !matches!(&*name.value, "pause" | "resume" | "kill" | "start") {
+            let message = format!("`{}` cannot be done to a client", name.value);
+            let help = "a client can be `pause`d, `resume`d, `kill`ed and `start`ed".to_owned();
+            self.cx.error(&name.span, "conflict", message, help);
+            return None;
+        }
+        Some(())
     }
 
     // ----------------------------------------------------------------------------------------------------------- network
@@ -204,7 +221,7 @@ impl Build<'_> {
     /// A node that has a disk and lanes of its own: not a client.
     fn server_key(&mut self, name: &At<String>, t: &mut Table<'_, '_>) -> Option<NodeRef> {
         let node = self.node_key(t)?;
-        if matches!(node, NodeRef::Client(_)) {
+        if node.is_diskless() {
             let message = format!("`{}` cannot be done to a client", name.value);
             self.cx.error(&name.span, "conflict", message, "name a broker or a controller".to_owned());
             return None;
@@ -320,6 +337,8 @@ impl Build<'_> {
                 }
                 Some(Action::SetClusterId { on: on?, id: id?.value })
             }
+            "snapshot-cluster" => Some(Action::SnapshotCluster { on: self.on(t, "on")? }),
+            "restore-cluster" => Some(Action::RestoreCluster { on: self.on(t, "on")? }),
             "elect" => self.elect(t),
             _ => self.topic_action(name, t),
         }
@@ -466,9 +485,10 @@ impl Build<'_> {
             if name.value == "delete-mirror" {
                 return Some(Action::DeleteMirror { mirror });
             }
-            if self.stage.mirrors.get(&mirror).is_some_and(|m| !m.later) {
+            if self.stage.mirrors.get(&mirror).is_some_and(|m| !m.later) && !self.deleted.contains(&mirror) {
                 let message = format!("mirror `{mirror}` is created by itself");
-                let help = format!("write `later = true` in [mirrors.{mirror}], or remove this step");
+                let help =
+                    format!("write `later = true` in [mirrors.{mirror}], delete it in a step, or remove this one");
                 self.cx.error(&name.span, "conflict", message, help);
             }
             return Some(Action::CreateMirror { mirror });

@@ -43,6 +43,17 @@ impl CrashRules {
         let none = Self { lost: 1, kept: 0, border: 0, torn: 0, garbage: 0, hole: 0, ..Self::default() };
         Self { truncation_undone: 1.0, names: [1, 0, 0], ..none }
     }
+    /// Every file that was written to ends within an append, or with noise.
+    #[must_use]
+    pub fn torn_tails() -> Self {
+        Self { lost: 0, kept: 0, border: 0, torn: 3, garbage: 1, hole: 0, ..Self::default() }
+    }
+    /// Directories are as they were flushed last; what files hold is there.
+    #[must_use]
+    pub fn names_lost() -> Self {
+        let kept = Self { lost: 0, kept: 1, border: 0, torn: 0, garbage: 0, hole: 0, ..Self::default() };
+        Self { truncation_undone: 0.0, names: [1, 0, 0], ..kept }
+    }
 }
 
 /// What a power loss did, in counts.

@@ -5,6 +5,7 @@
 //! durability), [`node`] (one node's disk), [`view`] (the disk as a process sees it), [`flush`], [`crash`], [`fault`],
 //! [`inspect`] (the disk as a checker sees it). [`real`] is the same port over a real directory.
 
+mod copy;
 pub mod crash;
 pub mod fault;
 pub mod flush;
@@ -17,6 +18,7 @@ pub mod store;
 mod tree;
 pub mod view;
 
+pub use copy::DiskCopy;
 pub use crash::{CrashRules, PowerLoss};
 pub use fault::{ErrorRule, Ops, RuleId};
 pub use flush::{FlushEnd, FlushStart, Ticket};

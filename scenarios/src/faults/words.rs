@@ -1,0 +1,59 @@
+//! What steps are called in the story of a run.
+
+use crate::format::action::Action;
+
+pub(super) fn target_text(action: &Action) -> String {
+    match action {
+        Action::PowerLoss { node, .. }
+        | Action::Kill { node, .. }
+        | Action::CrashAtStart { node, .. }
+        | Action::Shutdown { node, .. }
+        | Action::Wipe { node, .. }
+        | Action::Start { node }
+        | Action::Restart { node }
+        | Action::Pause { node, .. }
+        | Action::Resume { node }
+        | Action::DiskFull { node, .. }
+        | Action::DiskError { node, .. }
+        | Action::DiskStall { node, .. }
+        | Action::DiskSlow { node, .. }
+        | Action::BitRot { node, .. }
+        | Action::ClockJump { node, .. }
+        | Action::ClockDrift { node, .. }
+        | Action::DelayMetadata { node, .. }
+        | Action::SlowLane { node, .. } => format!(" {node}"),
+        Action::Partition { between: Some([a, b]), one_way, .. } => {
+            format!(" {a} {} {b}", if *one_way { "->" } else { "|" })
+        }
+        Action::Partition { node: Some(node), .. } => format!(" {node}"),
+        Action::Latency { link, latency, .. } => format!(" {link} {latency}"),
+        Action::Loss { link, .. } => format!(" {link}"),
+        Action::Bandwidth { link, bandwidth, .. } => format!(" {link} {bandwidth}"),
+        Action::Elect { on, topic, partition, .. } => {
+            format!(" {on}/{topic}{}", partition.map_or(String::new(), |p| format!("-{p}")))
+        }
+        Action::CreateTopic { on, topic, .. }
+        | Action::DeleteTopic { on, topic }
+        | Action::AddPartitions { on, topic, .. }
+        | Action::DeleteRecords { on, topic, .. }
+        | Action::BumpEpoch { on, topic, .. } => {
+            format!(" {on}/{topic}")
+        }
+        Action::ResetConnections { node: Some(node), .. } => format!(" {node}"),
+        Action::ResetConnections { link: Some(link), .. } => format!(" {link}"),
+        Action::SetClusterId { on, id } => format!(" {on} {id}"),
+        Action::SnapshotCluster { on } | Action::RestoreCluster { on } => format!(" {on}"),
+        Action::CreateMirror { mirror } | Action::DeleteMirror { mirror } => format!(" {mirror}"),
+        Action::StartMirror { mirror, topics }
+        | Action::StopMirror { mirror, topics }
+        | Action::PauseMirror { mirror, topics }
+        | Action::ResumeMirror { mirror, topics }
+        | Action::RecoverMirror { mirror, topics, .. } => {
+            let topics = if topics.is_empty() { String::new() } else { format!(" [{}]", topics.join(", ")) };
+            format!(" {mirror}{topics}")
+        }
+        Action::Cli { on, args, .. } => format!(" on {on}: {args}"),
+        Action::Duplicate { kind, .. } | Action::DelayMessages { kind, .. } => format!(" {kind}"),
+        _ => String::new(),
+    }
+}

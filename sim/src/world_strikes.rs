@@ -1,0 +1,68 @@
+//! Strikes of the world that are more than the end of a process: crashes within a start, chosen losses, lanes that are slow for
+//! a while, disks that are set back.
+
+use super::{World, BOOT_MIN};
+use crate::disk::{CrashRules, DiskCopy};
+use crate::node::{LastStop, Process, Program, SlowLane};
+use mirrorlab_model::ids::{Nanos, NodeId, Now};
+use mirrorlab_model::ports::{Cx, Lane};
+
+impl World {
+    /// Takes the power away; what was not flushed is subject to these rules.
+    pub fn power_loss_by(&mut self, node: NodeId, rules: &CrashRules) {
+        self.bring_down_by(node, LastStop::PowerLoss, rules);
+    }
+
+    /// Brings a process down now and starts it again at once; that start ends inside itself: its disk calls and effects form one
+    /// ordered journal, which is cut after a drawn entry.
+    pub fn crash_at_start(&mut self, node: NodeId, how: LastStop) {
+        self.bring_down(node, how);
+        self.nodes[usize::from(node.0)].doom_at_start = Some(how);
+        self.start(node);
+    }
+
+    /// When a process that starts now is up at the latest.
+    #[must_use]
+    pub fn started_by(&self) -> Nanos {
+        self.now + BOOT_MIN + BOOT_MIN
+    }
+
+    /// A start that is cut; one that writes nothing ends right after it.
+    pub(super) fn start_in_vain(
+        &mut self,
+        node: NodeId,
+        how: LastStop,
+        boot: impl FnOnce(&mut Option<Process>, &Program, Now, &mut Cx<'_>),
+    ) {
+        self.run_doomed(node, None, how, boot);
+        if self.nodes[usize::from(node.0)].process.is_some() {
+            self.bring_down(node, how);
+        }
+    }
+
+    /// Makes one lane of a node slow: every wake takes `extra` longer, until an instant.
+    pub fn slow_lane(&mut self, node: NodeId, lane: Lane, extra: Nanos, until: Nanos) {
+        self.nodes[usize::from(node.0)].slow.push(SlowLane { lane, extra, until });
+    }
+
+    /// Ends what [`World::slow_lane`] began with the same lane and delay.
+    pub fn quicken_lane(&mut self, node: NodeId, lane: Lane, extra: Nanos) {
+        self.nodes[usize::from(node.0)].slow.retain(|slow| (slow.lane, slow.extra) != (lane, extra));
+    }
+
+    /// The lanes of a node that are slow now.
+    pub fn slow_lanes(&self, node: NodeId) -> impl Iterator<Item = &SlowLane> {
+        self.nodes[usize::from(node.0)].slow.iter().filter(|slow| slow.until > self.now)
+    }
+
+    /// What a node's disk holds, page cache and all.
+    pub fn copy_disk(&mut self, node: NodeId) -> DiskCopy {
+        self.nodes[usize::from(node.0)].disk.copy(&mut self.store)
+    }
+
+    /// Ends a process and sets its disk back to an earlier copy, all of it durable.
+    pub fn restore_disk(&mut self, node: NodeId, copy: &DiskCopy) {
+        self.bring_down(node, LastStop::Wiped);
+        self.nodes[usize::from(node.0)].disk.restore(&mut self.store, copy);
+    }
+}
