@@ -132,6 +132,10 @@ pub struct Node {
     pub cut_inside: bool,
     /// How this life is to end: inside the next task that writes to the disk.
     pub(crate) doom: Option<LastStop>,
+    /// It was asked to end in order, and has not yet.
+    pub(crate) stopping: bool,
+    /// It is to be started as soon as it has ended.
+    pub(crate) start_after: bool,
     /// Its data disk.
     pub disk: NodeDisk,
     /// Its clock.
