@@ -428,7 +428,6 @@ impl Run {
             Happened::Exited(node, reason) => {
                 let name = self.lab.world.node(node).name.clone();
                 self.story.tell(&self.lab.world, format!("{name} ended: {reason:?}"), false);
-                self.restart_if_wanted(node);
             }
             Happened::Event | Happened::Nothing => {}
         }
@@ -488,18 +487,6 @@ impl Run {
             n if n >= UNDO => self.end_step(n - UNDO),
             n if self.phase == Phase::SafetyEnd => self.strike(n),
             _ => {}
-        }
-    }
-
-    /// A broker that was shut down for a restart starts again.
-    fn restart_if_wanted(&mut self, node: mirrorlab_model::ids::NodeId) {
-        for n in 0..self.stands.len() {
-            let restart = matches!(self.job.plan.stage.timeline[n].action, Action::Restart { .. });
-            if let Stand::Struck { undo, .. } = &self.stands[n] {
-                if restart && undo.contains(&Undo::Start(node)) {
-                    self.lab.world.start(node);
-                }
-            }
         }
     }
 

@@ -134,6 +134,10 @@ pub struct Node {
     pub(crate) doom: Option<LastStop>,
     /// How its next life is to end: inside its start.
     pub(crate) doom_at_start: Option<LastStop>,
+    /// It was asked to end in order, and has not yet.
+    pub(crate) stopping: bool,
+    /// It is to be started as soon as it has ended.
+    pub(crate) start_after: bool,
     /// Its data disk.
     pub disk: NodeDisk,
     /// Its clock.

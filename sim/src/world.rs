@@ -254,6 +254,8 @@ impl World {
             cut_inside: false,
             doom: None,
             doom_at_start: None,
+            stopping: false,
+            start_after: false,
             disk: NodeDisk::new(id, self.seed, DiskModel::default()),
             clock: Clock::default(),
             guards,
@@ -289,6 +291,7 @@ impl World {
     pub fn start(&mut self, node: NodeId) {
         let n = &mut self.nodes[usize::from(node.0)];
         if n.condition != Condition::Down {
+            n.start_after = n.stopping;
             return;
         }
         n.incarnation += 1;
@@ -296,6 +299,13 @@ impl World {
         let draw = self.seed.draw(Concern::Boot, u64::from(node.0), u64::from(incarnation));
         let at = self.now + BOOT_MIN + Nanos::from_micros(draw % 50_000);
         self.push(at, Event::Boot { node, incarnation });
+    }
+
+    /// Asks a process to end in order, by the signal that it knows for that.
+    pub fn stop(&mut self, node: NodeId, signal: Input) {
+        let n = &mut self.nodes[usize::from(node.0)];
+        n.stopping = n.condition != Condition::Down;
+        self.signal(node, signal);
     }
 
     /// Ends a process at once; the page cache stays.
@@ -370,6 +380,7 @@ impl World {
         n.last_stop = how;
         n.cut_inside = false;
         n.doom = None;
+        (n.stopping, n.start_after) = (false, false);
         self.counts.stops += 1;
         n.held.clear();
         n.busy.clear();
@@ -775,7 +786,11 @@ impl World {
             ExitReason::Broken(what) => LastStop::Broken(what),
             ExitReason::DiskFailed => LastStop::DiskFailed,
         };
+        let again = self.nodes[usize::from(node.0)].start_after;
         self.bring_down(node, how);
+        if again {
+            self.start(node);
+        }
         Happened::Exited(node, reason)
     }
 }

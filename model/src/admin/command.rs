@@ -82,7 +82,7 @@ pub fn parse(words: &[&str], bootstrap: Option<&str>) -> Result<Call, String> {
     }
     let mirror = value("--mirror");
     let needs_mirror = || mirror.clone().ok_or_else(|| "--mirror must be specified".to_owned());
-    let list = |option: &str| words_of(typed.get(option).and_then(Option::as_deref).unwrap_or_default());
+    let list = |option: &str| Patterns::items(typed.get(option).and_then(Option::as_deref).unwrap_or_default());
     let topics = |doing: &str| match value("--topics") {
         Some(_) => checked(list("--topics")),
         None => Err(format!("--topics must be specified when {doing} mirror topic(s)")),
@@ -133,10 +133,6 @@ fn typed<'w>(words: &[&'w str]) -> Result<BTreeMap<&'w str, Option<String>>, Str
         }
     }
     Ok(typed)
-}
-
-fn words_of(list: &str) -> Vec<Arc<str>> {
-    list.split(',').map(str::trim).filter(|word| !word.is_empty()).map(Arc::from).collect()
 }
 
 /// A pattern that is none is refused here, not at the next look at the source (BAD-12, E-24).

@@ -67,6 +67,13 @@ impl Order {
         wish
     }
 
+    /// Whether the states of the partitions have a say. A stop is admitted from every state (decision 1), also from one that
+    /// nobody can tell now: it says what is wished, and whoever leads a partition acts on its state once it knows it. Were it
+    /// refused, a coordinator without a leader would hold up a failover.
+    pub fn needs_states(self, guards: &mut Guards) -> bool {
+        self != Self::Stop || guards.quirk(guard::OrderNeedsExactState)
+    }
+
     /// Whether a partition in that state stands in no order's way.
     pub fn fits(self, state: MirrorState, guards: &mut Guards) -> bool {
         use MirrorState as S;
@@ -79,7 +86,6 @@ impl Order {
         };
         let corrected = match self {
             Self::Start | Self::Delete => exact,
-            // A stop is admitted from every state (decision 1).
             Self::Stop => true,
             // A pause waits for MIRRORING (decision 28), and may be taken back meanwhile. FAILED needs a recovery first (C-7):
             // neither would come about.

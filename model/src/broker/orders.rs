@@ -3,7 +3,7 @@
 //! that it was judged by (spec 1.4 to 1.8, 2.10; decisions 1, 2, 32, 34).
 //!
 //! A partition whose state was not told, for whatever reason, refuses its topic with that reason, which is one to try again for:
-//! silence never passes (D-19, K21).
+//! silence never passes (D-19, K21). A stop alone needs no state, and is judged by no metadata of this broker's (decision 1).
 
 use crate::broker::broker::{Broker, FORWARDS};
 use crate::broker::lanes::{kind, timer, ORDERS};
@@ -190,8 +190,11 @@ impl Broker {
     /// Takes up an order.
     pub(crate) fn on_order(&mut self, conn: ConnId, correlation: u32, request: Body, now: Now, cx: &mut Cx) {
         let Some(order) = Order::of(&request) else { return };
-        let mut check = Check::new(order, request, self.image.end());
-        if let Some(mirror) = self.image.mirror_by_name(&rules::mirror(&check.request)) {
+        let judged = order.needs_states(cx.guards);
+        let offset = if judged { self.image.end() } else { MetadataOffset(-1) };
+        let mut check = Check::new(order, request, offset);
+        let mirror = self.image.mirror_by_name(&rules::mirror(&check.request)).filter(|_| judged);
+        if let Some(mirror) = mirror {
             self.place_named(mirror, &mut check, cx);
             self.place_whole(mirror, &mut check, cx);
         }

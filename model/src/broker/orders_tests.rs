@@ -135,16 +135,26 @@ fn what_the_broker_cannot_judge_is_the_controller_s_to_judge() {
     assert_eq!(forwarded.topics, names(&["ghost"]));
 }
 
+fn stop(patterns: &[&str]) -> StopMirrorTopicsRequest {
+    let (topics, patterns) = (names(&["orders"]), names(patterns));
+    StopMirrorTopicsRequest { mirror: "m".into(), topics, patterns, state_offset: MetadataOffset(-1) }
+}
+
+/// Decision 1: from every state, so none is asked for; what this broker knows of the metadata judges nothing either.
 #[test]
-fn a_stop_by_pattern_needs_the_states_of_what_it_matches() {
+fn a_stop_asks_for_no_state() {
     let mut host = host();
-    let stop = StopMirrorTopicsRequest {
-        mirror: "m".into(),
-        topics: vec![],
-        patterns: names(&["ord.*"]),
-        state_offset: MetadataOffset(-1),
-    };
-    host.client(1, stop);
+    host.client(1, stop(&["ord.*"]));
+    let forwarded = host.take("StopMirrorTopicsRequest");
+    assert_eq!(forwarded.1.body, stop(&["ord.*"]).into());
+    assert!(host.sent.iter().all(|(_, m)| !matches!(m.body, Body::ReadMirrorStatesRequest(_))));
+}
+
+#[test]
+fn a_stop_by_pattern_needs_the_states_of_what_it_matches_in_the_older_way() {
+    let mut host = host();
+    host.guards.set(mirror_guard::OrderNeedsExactState, true);
+    host.client(1, StopMirrorTopicsRequest { topics: vec![], ..stop(&["ord.*"]) });
     let asked = host.take("ReadMirrorStatesRequest");
     host.reply(&asked, ReadMirrorStatesResponse { error: ErrorCode::CoordinatorLoadInProgress, parts: vec![] });
     let Body::StopMirrorTopicsResponse(answer) = host.take("StopMirrorTopicsResponse").1.body else { panic!() };

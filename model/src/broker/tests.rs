@@ -621,3 +621,6 @@ fn watermarks_are_checkpointed_and_come_back_after_a_kill() {
 
 #[path = "orders_tests.rs"]
 mod orders;
+
+#[path = "reads_tests.rs"]
+mod reads;

@@ -10,6 +10,7 @@ use crate::controller::quorum::{directory_of, Elected, Quorum, State};
 use crate::controller::refuse::refusal;
 use crate::controller::replication::{not_leader, Held, QUORUM_TIMER};
 use crate::controller::sessions::Sessions;
+use crate::controller::shutdown::STOP;
 use crate::controller::state::{ClusterState, Entry, Note};
 use crate::controller::store::{Opened, Store, DOWNLOAD_FLUSH, LOG_FLUSH, QUORUM_FLUSH, SNAPSHOT_FLUSH};
 use crate::coordinator::engine::Engine;
@@ -92,6 +93,8 @@ pub struct Controller {
     /// Answers to voters that wait for `quorum-state`.
     pub(super) held: Vec<Held>,
     pub(super) quorum_timer: Option<Nanos>,
+    /// It is to end: by then at the latest.
+    pub(super) stopping: Option<Nanos>,
     /// A fetched snapshot is being made durable.
     pub(super) installing: bool,
     pub(super) engine: Engine<ClusterState, Answer>,
@@ -206,6 +209,7 @@ impl Controller {
             leading: None,
             held: Vec::new(),
             quorum_timer: None,
+            stopping: None,
             installing: false,
             engine: Engine::new(ClusterState::of(image), end),
             sessions: Sessions::default(),
@@ -380,6 +384,7 @@ impl Controller {
             SESSION_TIMER => self.on_session_timer(now, cx),
             BALANCE_TIMER => self.on_balance_timer(now, cx),
             QUORUM_TIMER => self.on_quorum_timer(now, cx),
+            STOP => self.on_stop(now, cx),
             Timer(n) if n >= OBSERVER_TIMERS => self.on_observer_timer(timer, now, cx),
             _ => {}
         }

@@ -33,8 +33,12 @@ pub fn create_mirror(plan: &mut Plan<'_>, request: &CreateClusterMirrorRequest) 
 fn plan_mirror(plan: &mut Plan<'_>, request: &CreateClusterMirrorRequest) -> Result<(), Refusal> {
     let name = &request.mirror;
     let refuse = |error, why: &str| Err((error, Some(why.to_string())));
-    if !is_legal_name(name) {
-        return refuse(ErrorCode::InvalidRequest, "mirror names follow the rules of topic names");
+    // A name that begins like an option could not be typed.
+    if !is_legal_name(name) || name.starts_with('-') {
+        return refuse(
+            ErrorCode::InvalidRequest,
+            "mirror names follow the rules of topic names, and begin with no dash",
+        );
     }
     let mut config = MirrorConfig::default();
     for (key, value) in &request.configs {

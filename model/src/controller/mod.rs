@@ -6,7 +6,8 @@
 //! [`mirror_orders`], all by way of [`operations`]; then the voter: [`voter`] (what it promised and waits for), [`quorum`]
 //! (what it makes of messages and time), [`term`] (what a leader knows of the others), [`peers`] and [`quorum_link`]
 //! (connections; brokers reach the quorum by the same link); last [`store`] (disk), [`observers`] (whoever fetches) and the
-//! process: [`controller`] (its door), [`terms`] (leading), [`replication`] (voting and following).
+//! process: [`controller`] (its door), [`terms`] (leading), [`replication`] (voting and following),
+//! [`shutdown`] (its end).
 
 pub mod alter_configs;
 pub mod brokers;
@@ -27,6 +28,7 @@ pub mod quorum_link;
 pub mod refuse;
 pub mod replication;
 pub mod sessions;
+pub mod shutdown;
 pub mod state;
 pub mod store;
 pub mod term;

@@ -48,6 +48,9 @@ impl Controller {
         if self.leading.is_some() && self.leading != self.quorum.term().map(|_| self.quorum.epoch()) {
             self.step_down(cx);
         }
+        if self.end_if_stopped(now, cx) {
+            return;
+        }
         let Some(store) = &mut self.store else { return };
         let elected = self.quorum.elected();
         if !store.remembers(elected) {
@@ -83,7 +86,9 @@ impl Controller {
         let quorum = &self.quorum;
         let due = self.peers.next_due(|node| quorum.wants(node, now.mono).is_some(), now.mono);
         let tell = quorum.term().and_then(|term| term.tell_at()).filter(|at| *at > now.mono);
-        let Some(at) = [Some(quorum.deadline()), due, tell].into_iter().flatten().min() else { return };
+        // One that is about to end does not stand.
+        let deadline = self.stopping.is_none().then(|| quorum.deadline());
+        let Some(at) = [deadline, due, tell].into_iter().flatten().min() else { return };
         let at = at.max(now.mono);
         if self.quorum_timer.is_none_or(|armed| armed > at || armed < now.mono) {
             self.quorum_timer = Some(at);
@@ -95,7 +100,9 @@ impl Controller {
         if self.quorum_timer.is_some_and(|at| at <= now.mono) {
             self.quorum_timer = None;
         }
-        self.quorum.on_deadline(now.mono, cx.guards, cx.entropy);
+        if self.stopping.is_none() {
+            self.quorum.on_deadline(now.mono, cx.guards, cx.entropy);
+        }
     }
 }
 

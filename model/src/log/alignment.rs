@@ -5,6 +5,16 @@
 //! offsets. A replica that was away then still has the old ones, and no look at epochs shows it. So every replica notes in which
 //! terms of its own cluster it was aligned, as its leader notes it; one that missed a term cuts to where the leader's log ended
 //! in it. The table is an epoch cache, and works like one: `(term, end)` rises in both columns.
+//!
+//! A mirror's fetch carries no mark, and that is a known limit: of a chain A, B, C, where B is stopped, written to, and started
+//! again from A while C is away, C may hold local records of B's in epochs that A's records in their place bear too, and no look at
+//! epochs shows it. That C's fetches named the last of B's terms that it knows would not be enough. What C knows has to last as long
+//! as its log does, for every replica of it that may lead, so it belongs into its record in `__mirror_state`, committed after the cut
+//! and the replicas' word and before MIRRORING; the cut needs a mark of C's own, in a term above its last, or its followers fall
+//! into the same gap; and it is a divergence (decision 39), with a word of its own for when it may cut. And the terms of a source
+//! do not say what a *reverse* session left: at failback B's last mark lies below what C had mirrored rightly, so that the last
+//! position that B tells must say as of which of its terms it holds. All four or none: with the first alone a failback
+//! copies anew what is there, and an election at C forgets what was cut.
 
 use crate::ids::{LeaderEpoch, Offset};
 use crate::log::epoch_cache::EpochEntry;

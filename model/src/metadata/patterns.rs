@@ -5,6 +5,9 @@ use regex_lite::Regex;
 use std::fmt;
 use std::sync::Arc;
 
+/// The longest pattern, in bytes: names have at most 249, and what is compiled is matched against every name of a source.
+pub const PATTERN_MAX: usize = 4096;
+
 /// A list of patterns, compiled once.
 #[derive(Clone)]
 pub struct Patterns {
@@ -16,18 +19,34 @@ impl Patterns {
     /// Compiles a comma-separated list.
     ///
     /// # Errors
-    /// The first element that is not a regular expression.
+    /// As [`Self::new`].
     pub fn parse(text: &str) -> Result<Self, Arc<str>> {
-        Self::new(text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(Arc::from).collect())
+        Self::new(Self::items(text))
+    }
+
+    /// The items of a comma-separated list; those between two commas that nothing stands between are items too.
+    #[must_use]
+    pub fn items(text: &str) -> Vec<Arc<str>> {
+        if text.trim().is_empty() {
+            return Vec::new();
+        }
+        text.split(',').map(str::trim).map(Arc::from).collect()
     }
 
     /// Compiles a list.
     ///
     /// # Errors
-    /// The first element that is not a regular expression.
+    /// The first element that is empty, too long, or not a regular expression.
     pub fn new(list: Vec<Arc<str>>) -> Result<Self, Arc<str>> {
         if list.is_empty() {
             return Ok(Self { list: list.into(), any: None });
+        }
+        if list.iter().any(|pattern| pattern.is_empty()) {
+            return Err("an empty item".into());
+        }
+        if let Some(long) = list.iter().find(|pattern| pattern.len() > PATTERN_MAX) {
+            let head: String = long.chars().take(40).collect();
+            return Err(format!("{head}… ({} bytes; the limit is {PATTERN_MAX})", long.len()).into());
         }
         if let Some(bad) = list.iter().find(|p| Regex::new(&format!("^(?:{p})$")).is_err()) {
             return Err(bad.clone());
@@ -91,5 +110,17 @@ mod tests {
         assert!(!Patterns::of(&[]).matches(""));
         assert_eq!(Patterns::parse("a,(").unwrap_err().as_ref(), "(");
         assert_eq!(patterns.to_string(), "orders,pay.*");
+    }
+
+    /// BAD-12
+    #[test]
+    fn bad_12_items_without_anything_and_items_without_end_are_none() {
+        assert!(Patterns::parse(" ").unwrap().is_empty());
+        for text in ["a,,b", "a,", ","] {
+            assert_eq!(Patterns::parse(text).unwrap_err().as_ref(), "an empty item", "{text}");
+        }
+        assert!(Patterns::parse(&"a".repeat(PATTERN_MAX)).is_ok());
+        let refused = Patterns::parse(&"a".repeat(10_000)).unwrap_err();
+        assert_eq!(*refused, format!("{}… (10000 bytes; the limit is 4096)", "a".repeat(40)));
     }
 }

@@ -1,11 +1,12 @@
 //! What becomes of bumps that the controller was asked for.
 
 use crate::guards::mirror as guard;
-use crate::ids::{LeaderEpoch, PartitionIx};
+use crate::ids::{LeaderEpoch, MirrorIx, PartitionIx};
 use crate::mirror::fetcher::{FailCause, Outcome};
 use crate::mirror::testing::Rig;
 use crate::replica::channel::{Outcome as ChannelOutcome, Purpose};
 use crate::states::{MirrorState, StateRecord};
+use crate::trace::Trace;
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{Body, BumpLeaderEpochsResponse};
 
@@ -74,6 +75,34 @@ fn a_granted_bump_is_waited_for_until_the_image_has_it() {
         let part = rig.manager.part(P).unwrap();
         assert_eq!((part.state, part.bump_min), (MirrorState::EpochFencing, Some(LeaderEpoch(min))));
     }
+}
+
+/// LEAD-04: one bump of a partition is under way, however often the source is looked at; a wish for more is another one. It is over
+/// when the image has the epoch, and not when the controller says so.
+#[test]
+fn lead_04_one_bump_is_under_way_per_partition() {
+    let mut rig = after(Outcome::Bump(P, LeaderEpoch(0)));
+    let asked = |rig: &Rig| rig.trace.iter().filter(|t| matches!(t, Trace::BumpRequested { .. })).count();
+    let look = |rig: &mut Rig, times| {
+        for _ in 0..times {
+            rig.with(|manager, task, cx, now| {
+                manager.periodic_bump(task.image, MirrorIx(0), cx);
+                manager.after(now, task, cx);
+            });
+        }
+    };
+    assert_eq!(asked(&rig), 1, "0 is above 0 less three");
+    look(&mut rig, 3);
+    assert_eq!(asked(&rig), 1);
+    told(&mut rig, Ok(answer(ErrorCode::None, &[(P, ErrorCode::None)])));
+    look(&mut rig, 3);
+    assert_eq!(asked(&rig), 1, "granted, and not in the image");
+    rig.with(|manager, _, cx, _| manager.want_bump(P, LeaderEpoch(1), cx));
+    assert_eq!(asked(&rig), 2, "a higher one is another one");
+    rig.new_term(0, 12);
+    assert_eq!(rig.manager.part(P).unwrap().bump_min, None);
+    look(&mut rig, 3);
+    assert_eq!(asked(&rig), 2, "0 is far below 12");
 }
 
 /// C11. Two partitions want a bump in one task: both are asked for. The mutant has room for one, and never asks again for the

@@ -109,6 +109,23 @@ fn lead_24_state_writes_are_fenced_by_leader_epoch() {
     );
 }
 
+/// LEAD-24 in the older way (spec 2.4, July): a coordinator writes whatever it is sent, also of a leader that was deposed long ago, and
+/// names its epoch as the present one.
+#[test]
+fn lead_24_the_older_coordinator_takes_every_leader_epoch() {
+    let mut guards = Guards::default();
+    guards.set(quirk::StatesAreNotChecked, true);
+    let mut table = Table::default();
+    let told = [(MirrorState::LogAlignment, 5), (MirrorState::Mirroring, 3), (MirrorState::Paused, -1)];
+    for (n, (state, leader_epoch)) in told.into_iter().enumerate() {
+        let write = write(state, leader_epoch, 9);
+        let (records, epoch) = plan_write(&table, &key(), &write, None, 20, &mut guards).expect("whatever it is");
+        records.iter().for_each(|record| apply(&mut table, record));
+        let now = table.get(&key()).expect("written");
+        assert_eq!((now.state, now.leader_epoch, epoch), (state, LeaderEpoch(leader_epoch), n as i32 + 1));
+    }
+}
+
 /// LEAD-25. A write builds on the state epoch that its writer knows, or on any (-1); of two that build on the same one wins.
 #[test]
 fn lead_25_state_writes_are_fenced_by_state_epoch() {

@@ -1,14 +1,15 @@
 //! Who waits for an answer of the source, and for which one.
 
 use crate::guards::Guards;
-use crate::ids::{BrokerId, LeaderEpoch, MirrorIx, Nanos, PartitionIx, TopicId, TopicIx};
+use crate::ids::{BrokerId, ConnId, LeaderEpoch, MirrorIx, Nanos, PartitionIx, TopicId, TopicIx};
 use crate::metadata::records::Record;
 use crate::mirror::source::SourceCluster;
 use crate::mirror::testing::{Rig, SOURCE};
 use crate::ports::{CloseReason, Input};
 use crate::states::{DesiredState, MirrorState};
+use crate::trace::Trace;
 use crate::wire::errors::ErrorCode;
-use crate::wire::messages::{MetadataResponse, PartitionMetadata, TopicMetadata};
+use crate::wire::messages::{Body, Message, MetadataResponse, PartitionMetadata, TopicMetadata};
 use std::sync::Arc;
 
 /// A topic is started and the source is asked about it; another one is started before the answer comes. The answer says
@@ -105,4 +106,42 @@ fn fov_12_a_stopped_partition_waits_for_no_source() {
     let lost = Input::Closed { conn, why: CloseReason::Refused };
     rig.with(|manager, _, cx, now| manager.on_input(now, lost, cx));
     assert_eq!(rig.state(0), (MirrorState::Stopped, 0));
+}
+
+/// PART-08. The source has more partitions than the topic here; the controller refuses the growth, or says nothing. Each look at the
+/// source asks for it once, and nothing asks between them.
+#[test]
+fn part_08_growth_is_asked_for_once_in_a_look() {
+    let mut rig = Rig::new();
+    rig.mirrored_topic(0, "t");
+    let (conn, _) = rig.connects[0];
+    rig.opened(conn);
+    for look in 1..=3 {
+        let is_question = |(_, m): &(ConnId, Message)| matches!(m.body, Body::MetadataRequest(_));
+        let at = rig.sent.iter().rposition(is_question).expect("a look");
+        let (conn, question) = rig.sent.remove(at);
+        let part = |number| PartitionMetadata {
+            number,
+            partition: PartitionIx(number),
+            leader: BrokerId(9),
+            leader_epoch: LeaderEpoch(0),
+            replicas: Default::default(),
+            isr: Default::default(),
+        };
+        let topic = TopicMetadata {
+            error: ErrorCode::None,
+            name: "t".into(),
+            id: TopicId(0),
+            partitions: vec![part(0), part(1)],
+        };
+        let answer =
+            MetadataResponse { cluster_id: "source".into(), brokers: vec![(BrokerId(9), SOURCE)], topics: vec![topic] };
+        rig.reply(conn, question.correlation, answer.into());
+        let asked =
+            |rig: &Rig| rig.trace.iter().filter(|t| matches!(t, Trace::MirrorGrew { partitions: 2, .. })).count();
+        assert_eq!(asked(&rig), look);
+        rig.pass(30);
+        assert_eq!((asked(&rig), rig.sent.iter().any(is_question)), (look, false), "between two looks");
+        rig.pass(31);
+    }
 }

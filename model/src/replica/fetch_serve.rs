@@ -325,7 +325,8 @@ impl Replicas {
         self.read(at, slot, slot_no, &state, budget, first, cx, answer)
     }
 
-    /// Leadership and epoch, on every look (R20).
+    /// Epoch, then leadership, on every look (R20): whoever leads no more tells an asker with an older epoch so, and one that
+    /// does not know yet that it leads asks for patience (stock `Partition.localLogWithEpochOrThrow`).
     fn check_reader(
         &self,
         state: &SessionSlot,
@@ -334,21 +335,17 @@ impl Replicas {
         cx: &mut Cx,
     ) -> Result<(usize, usize), ErrorCode> {
         let slot = self.slot(state.partition).ok_or(ErrorCode::UnknownTopicOrPartition)?;
-        let lead = self.lead(slot).ok_or(ErrorCode::NotLeaderOrFollower)?;
         if self.hot[slot].flags & Hot::OFFLINE != 0 {
             return Err(ErrorCode::KafkaStorageError);
         }
         let error = check_epoch(state.leader_epoch, self.hot[slot].leader_epoch);
-        if error.is_none() {
-            return Ok((slot, lead));
-        }
-        let pass = (!listed && cx.guards.admits(guard::SessionEpochRechecked, false))
+        let pass = error.is_none()
+            || (!listed && cx.guards.admits(guard::SessionEpochRechecked, false))
             || (listed && follower && cx.guards.admits(guard::FollowerFetchInCurrentEpoch, false));
-        if pass {
-            Ok((slot, lead))
-        } else {
-            Err(error)
+        if !pass {
+            return Err(error);
         }
+        Ok((slot, self.lead(slot).ok_or(ErrorCode::NotLeaderOrFollower)?))
     }
 
     fn watch(&mut self, at: usize, slot_no: u32, lead: usize) {

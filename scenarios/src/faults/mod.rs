@@ -142,10 +142,13 @@ fn start_again(lab: &mut Lab, node: NodeId) {
     }
 }
 
-/// Asks a broker for a controlled shutdown; other processes are killed.
+/// Asks a broker for a controlled shutdown, and a controller to resign; clients are killed.
 pub fn stop(lab: &mut Lab, node: NodeId) {
-    if lab.world.node(node).broker().is_some() {
-        lab.world.signal(node, Input::Timer(lanes::STOP));
+    let stopped = lab.world.node(node);
+    if stopped.broker().is_some() {
+        lab.world.stop(node, Input::Timer(lanes::STOP));
+    } else if stopped.controller().is_some() {
+        lab.world.stop(node, Input::Timer(mirrorlab_model::controller::shutdown::STOP));
     } else {
         lab.world.kill(node);
     }

@@ -50,6 +50,8 @@ impl Striker {
             Action::Restart { node } => {
                 for n in nodes(lab, node, over) {
                     stop(lab, n);
+                    // As soon as it has ended.
+                    lab.world.start(n);
                     done.undo.push(Undo::Start(n));
                 }
             }

@@ -6,7 +6,7 @@ use super::diagnostics::suggest;
 use super::table::{At, Cx, Table};
 use super::types::Stage;
 use crate::units::clip;
-use mirrorlab_model::coordinator::routing::STATE_TOPIC;
+use mirrorlab_model::coordinator::routing::{STATE_TOPIC, TRANSACTION_TOPIC};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is known of a topic on a cluster.
@@ -224,20 +224,22 @@ impl Build<'_> {
 
     /// What is known of a topic on a cluster: declared, created by a step, or mirrored there.
     pub(crate) fn find_topic(&self, cluster: &str, name: &str) -> Option<TopicFact> {
-        self.find_topic_within(cluster, name, 4).or_else(|| self.state_topic(cluster, name))
+        self.find_topic_within(cluster, name, 4).or_else(|| self.own_topic(cluster, name))
     }
 
-    /// The topic that a destination keeps the states of its mirrors in.
-    fn state_topic(&self, cluster: &str, name: &str) -> Option<TopicFact> {
+    /// The topics that a destination keeps the states of its mirrors in, and any cluster those of transactions.
+    fn own_topic(&self, cluster: &str, name: &str) -> Option<TopicFact> {
         let here = self.stage.clusters.get(cluster)?;
-        if name != STATE_TOPIC || !self.stage.mirrors.values().any(|mirror| mirror.on == cluster) {
-            return None;
-        }
+        let prefix = match name {
+            STATE_TOPIC if self.stage.mirrors.values().any(|mirror| mirror.on == cluster) => "mirror.state.topic",
+            TRANSACTION_TOPIC => "transaction.state.log",
+            _ => return None,
+        };
         let number =
             |key: &str, default: u32| here.config.get(key).and_then(|text| text.parse().ok()).unwrap_or(default);
         Some(TopicFact {
-            partitions: number("mirror.state.topic.num.partitions", 50),
-            rf: number("mirror.state.topic.replication.factor", 3),
+            partitions: number(&format!("{prefix}.num.partitions"), 50),
+            rf: number(&format!("{prefix}.replication.factor"), 3),
             family: None,
         })
     }

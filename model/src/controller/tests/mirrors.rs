@@ -368,14 +368,3 @@ fn cli_10_a_mirror_s_settings_are_altered() {
     let mirror = image.mirror(image.mirror_by_name("m").unwrap()).unwrap();
     assert_eq!(mirror.source_nodes, [NodeId(2)]);
 }
-
-/// BAD-04. A name is created once; whoever comes later is told so, and the state topic is there once.
-#[test]
-fn bad_04_one_of_many_creations_succeeds() {
-    let mut rig = rig();
-    let answers: Vec<ErrorCode> = (0..20).map(|_| create(&mut rig, "other", &SOURCE).error).collect();
-    assert_eq!(answers[0], ErrorCode::None);
-    assert!(answers[1..].iter().all(|error| *error == ErrorCode::ClusterMirrorAlreadyExists), "{answers:?}");
-    assert_eq!(rig.controller.image().mirrors().count(), 2);
-    assert_eq!(rig.controller.image().topic(ix(&rig, "__mirror_state")).unwrap().partitions.len(), 50);
-}

@@ -5,6 +5,7 @@ mod brokers;
 mod elections;
 mod histories;
 mod isr;
+mod mirror_creation;
 mod mirrors;
 mod observers;
 mod quorum;

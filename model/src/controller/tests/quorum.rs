@@ -94,6 +94,11 @@ impl Net {
                 self.queue.push_back((id, Input::Flushed { token, result: Ok(()) }));
             }
             Effect::Flush { .. } | Effect::FlushDir { .. } => {}
+            Effect::Exit(crate::ports::ExitReason::Shutdown) => {
+                self.node(id).controller = None;
+                self.close_all(id);
+                self.queue.retain(|(to, _)| *to != id);
+            }
             Effect::Exit(reason) => panic!("{id:?} ended: {reason:?}"),
         }
     }
@@ -349,4 +354,37 @@ fn a_leader_that_is_back_at_once_begins_another_term() {
     let next = net.leader();
     assert!(net.controller(next).quorum().epoch() > epoch);
     assert!(net.converged());
+}
+
+/// KIP-595: a leader that ends in order resigns and says so. It ends when its successor leads, which is soon, for nobody waits
+/// for a timeout; a follower has nothing to say.
+#[test]
+fn a_leader_that_is_shut_down_hands_over() {
+    let stop = crate::controller::shutdown::STOP;
+    let mut net = Net::new(config());
+    net.pass(5_000);
+    let (first, epoch) = (net.leader(), net.controller(net.leader()).quorum().epoch());
+    net.queue.push_back((first, Input::Timer(stop)));
+    net.settle();
+    net.pass(200);
+    assert!(net.nodes[&first].controller.is_none(), "it has ended");
+    let second = net.leader();
+    assert_eq!(net.controller(second).quorum().epoch().0, epoch.0 + 1, "one round of votes");
+
+    net.start(first);
+    net.pass(1_000);
+    net.queue.push_back((first, Input::Timer(stop)));
+    net.settle();
+    assert!(net.nodes[&first].controller.is_none(), "nobody needs a follower");
+    assert_eq!((net.leader(), net.controller(second).quorum().epoch().0), (second, epoch.0 + 1));
+
+    // Nobody can take over: it waits until the others would have found out, does not stand again, and ends.
+    let third = [A, B, C].into_iter().find(|id| *id != first && *id != second).unwrap();
+    net.stop(third);
+    net.queue.push_back((second, Input::Timer(stop)));
+    net.settle();
+    net.pass(1_900);
+    assert!(net.nodes[&second].controller.is_some());
+    net.pass(200);
+    assert!(net.nodes[&second].controller.is_none());
 }

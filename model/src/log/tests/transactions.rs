@@ -111,6 +111,28 @@ fn txn_06_end_markers_and_fencing() {
     assert_eq!(rig.log.end(), Offset(end + 2));
 }
 
+/// A coordinator that was deposed ends a transaction that is open: the marker of its older epoch is refused, and the transaction
+/// stays open until the present one ends it.
+#[test]
+fn txn_06_a_zombie_coordinator_ends_no_open_transaction() {
+    let mut rig = Rig::new();
+    let data =
+        |sequence| Make { producer: 9, producer_epoch: 5, sequence, transactional: true, ..Make::default() }.build();
+    rig.lead(&data(0), 0).unwrap();
+    rig.lead_as(&marker(true, 9, 5, 2), 0, Origin::Coordinator).unwrap();
+    rig.lead(&data(1), 0).unwrap();
+    let open = Offset(rig.log.end().0 - 1);
+    let before = rig.log.end();
+    let mut end = |commit, coordinator| code(rig.lead_as(&marker(commit, 9, 5, coordinator), 0, Origin::Coordinator));
+    assert_eq!(end(true, 1), ErrorCode::TransactionCoordinatorFenced);
+    assert_eq!(end(false, 1), ErrorCode::TransactionCoordinatorFenced);
+    let entry = *rig.log.producers().get(ProducerId(9)).unwrap();
+    assert_eq!((rig.log.end(), entry.txn_first, entry.coordinator_epoch), (before, open, 2), "nothing happened");
+    assert_eq!(code(rig.lead_as(&marker(false, 9, 5, 3), 0, Origin::Coordinator)), ErrorCode::None);
+    let entry = *rig.log.producers().get(ProducerId(9)).unwrap();
+    assert_eq!((entry.txn_first, entry.coordinator_epoch), (Offset::UNKNOWN, 3));
+}
+
 /// The rows of transaction version 2: a marker is one above its records, or it is not theirs (KIP-890). One that stands in the
 /// log already is known again (KAFKA-19999); only a leader judges so, a replica takes what its leader took.
 #[test]
