@@ -5,7 +5,7 @@
 
 use crate::guards::{alignment, prototype as quirk, replication as guard};
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
-use crate::log::Lowered;
+use crate::log::{AbortedRange, Lowered};
 use crate::ports::{Cx, DiskError};
 use crate::replica::fetch_session::SessionSlot;
 use crate::replica::partition::{mutant, Replicas, NONE};
@@ -141,10 +141,15 @@ impl Replicas {
         if !cx.guards.admits(alignment::CompactedIsCopiedAnew, !self.may_have_superseded(partition, to, cx)?) {
             return self.discard_mirror_log(now, partition, cx);
         }
+        // 1. A stop aborts what is open. 2. The records of that transaction are aborted ones: compaction takes them. 3. The copy goes
+        // on, and the stop's marker is cut. 4. The source commits the transaction, and does not send its records again.
+        if !cx.guards.admits(alignment::AbortedHereIsCopiedAnew, !self.may_have_aborted(partition, to)) {
+            return self.discard_mirror_log(now, partition, cx);
+        }
         self.truncate_mirror_leader(now, partition, to, CutCause::Alignment, cx)
     }
 
-    /// Whether a compacted log has records from `from` on; markers and resets take nothing away.
+    /// Whether a compacted log has records from `from` on.
     fn may_have_superseded(&self, partition: PartitionIx, from: Offset, cx: &Cx) -> Result<bool, DiskError> {
         let (Some(slot), Some(log)) = (self.slot(partition), self.log(partition)) else { return Ok(false) };
         if !self.topic(self.hot[slot].topic).is_some_and(|topic| topic.log.compact) {
@@ -153,6 +158,14 @@ impl Replicas {
         let mut found = false;
         let read = log.for_each_batch(&*cx.disk, from, |batch| found |= !batch.is_control());
         read.map(|()| found).map_err(|_| DiskError::Io)
+    }
+
+    /// Whether a marker from `from` on aborts records below it in a compacted log.
+    fn may_have_aborted(&self, partition: PartitionIx, from: Offset) -> bool {
+        let (Some(slot), Some(log)) = (self.slot(partition), self.log(partition)) else { return false };
+        let reaches = |range: &AbortedRange| range.first < from && from <= range.last;
+        self.topic(self.hot[slot].topic).is_some_and(|topic| topic.log.compact)
+            && log.producers().aborted().iter().any(reaches)
     }
 
     /// Empties the log of a leader that is about to mirror and has nothing in common with its source that is known: the copy

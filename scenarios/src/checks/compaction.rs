@@ -6,7 +6,7 @@ use super::cx::Cx;
 use super::ghost::PartitionGhost;
 use super::logs;
 use super::sight::{LogSight, Sight};
-use mirrorlab_model::ids::Offset;
+use mirrorlab_model::ids::{Offset, ProducerId};
 use mirrorlab_model::record::{BatchView, ControlType, RecordView};
 use std::collections::{BTreeMap, BTreeSet};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -42,12 +42,17 @@ pub struct Compaction {
     end: Offset,
     /// Offsets in transactions without a marker, by producer.
     open: BTreeMap<i64, Vec<Offset>>,
+    /// Markers by offset: whose, and what they ended. A lineage that ends takes markers with it.
+    markers: BTreeMap<Offset, (i64, Vec<Offset>)>,
     /// Ends of cleanings, and the wall clocks that they went by.
     cleanings: Vec<(Offset, i64)>,
     /// Some replica was compacted up to here, or copied from one that was.
     pub upto: Offset,
     /// Up to where each replica cleaned, by slot: all of that was durable before.
     own: BTreeMap<u16, Offset>,
+    /// Up to where each replica, by slot, was cut after it had cleaned: what had been the newest batch of a producer then is gone,
+    /// and the one that is the newest now may have been taken before.
+    loose: BTreeMap<u16, Offset>,
     /// `delete.retention.ms`, the shortest that was seen.
     pub retention_ms: Option<i64>,
     /// Keys of which records were lost, whatever excused that, after they may have taken older ones away: nothing is asked of
@@ -55,6 +60,9 @@ pub struct Compaction {
     pardoned: BTreeMap<u64, Offset>,
     /// Keys whose tombstone a replica was never given, because it was away for too long: slot and key.
     pub missed: BTreeSet<(u16, u64)>,
+    /// Transactions of which a replica has the beginning, and was never given the end, for the same reason: slot, producer id and
+    /// first offset.
+    pub endless: BTreeSet<(u16, ProducerId, Offset)>,
 }
 
 /// What a record is known by: nothing that compaction may change goes into it.
@@ -86,9 +94,10 @@ impl Compaction {
         if batch.is_control() {
             let of = self.open.remove(&producer).unwrap_or_default();
             if batch.control_type() == Some(ControlType::Abort) {
-                for at in of {
-                    self.facts.entry(at).and_modify(|fact| fact.aborted = true);
-                }
+                self.set_aborted(&of, true);
+            }
+            if !of.is_empty() {
+                self.markers.insert(batch.base_offset(), (producer, of));
             }
             return;
         }
@@ -100,8 +109,19 @@ impl Compaction {
         }
     }
 
-    /// A lineage ended at `to`.
+    fn set_aborted(&mut self, of: &[Offset], aborted: bool) {
+        for at in of {
+            self.facts.entry(*at).and_modify(|fact| fact.aborted = aborted);
+        }
+    }
+
+    /// A lineage ended at `to`. What was ended by a marker that is lost is open again.
     pub fn cut(&mut self, to: Offset) {
+        for (_, (producer, of)) in self.markers.split_off(&to).into_iter().rev() {
+            self.set_aborted(&of, false);
+            let later = self.open.insert(producer, of).unwrap_or_default();
+            self.open.entry(producer).or_default().extend(later);
+        }
         let lost = self.facts.split_off(&to);
         if self.upto > to {
             self.pardoned.extend(lost.values().map(|fact| (fact.key, to)));
@@ -151,7 +171,14 @@ impl Compaction {
     pub fn shortened(&mut self, slot: u16, to: Offset) {
         if let Some(own) = self.own.get_mut(&slot) {
             *own = to.min(*own);
+            self.loose.insert(slot, to);
         }
+    }
+
+    /// Below this a replica may lack the newest batch of a producer that its table knows from a snapshot.
+    #[must_use]
+    pub fn loose(&self, slot: u16) -> Offset {
+        self.loose.get(&slot).copied().unwrap_or_default()
     }
 
     /// Up to where a replica cleaned.

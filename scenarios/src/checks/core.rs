@@ -217,11 +217,15 @@ impl Core {
                 g.members[own].hw = to;
                 if leader && to > g.true_hw && (to <= g.floor || s05_quorum_superset::watermark(&mut cx, g, own, to)) {
                     g.true_hw = to;
-                    if g.compacts {
+                    let (compacts, keeps_states) = (g.compacts, g.keeps_states);
+                    if compacts {
                         super::compaction::follow(&cx, g);
                     }
-                    if g.keeps_states {
+                    if keeps_states {
                         lives::read(&mut cx, c);
+                    }
+                    if compacts {
+                        transactions::extend_at(&mut cx, clusters, said, slot);
                     }
                 }
             }
@@ -250,7 +254,7 @@ impl Core {
                 s08_repeatable_read::read(&mut cx, c.partition(partition), base, next, hash);
                 if cx.roster.read_committed.contains(&consumer) {
                     let before = c.read_ends.insert((consumer, partition), next);
-                    s19_stable::read(&mut cx, c, said, before, (base, next));
+                    s19_stable::read(&mut cx, clusters, said, before, (base, next));
                 }
             }
             Trace::PositionReset { partition, consumer, to, .. } => {
@@ -275,6 +279,14 @@ impl Core {
             | Trace::MirrorFetcherAdded { .. }
             | Trace::MirrorFetcherRemoved { .. }
             | Trace::MirrorStateChanged { .. } => mirror_events::on_event(&mut cx, ghost, &event.trace),
+            Trace::CleaningBegun { partition, .. } => {
+                // What this replica has committed is all there, for the last time.
+                cx.at.partition = Some(partition);
+                transactions::extend_at(&mut cx, clusters, said, slot);
+                if let Some(c) = clusters.get_mut(usize::from(place.cluster)) {
+                    on_rare(&mut cx, c, &event.trace);
+                }
+            }
             other => on_rare(&mut cx, c, &other),
         }
     }
@@ -428,7 +440,7 @@ fn truncated<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: Offset, c
     m.set_cut(true);
     m.epoch = epoch;
     s09_epochs::table(cx, g, cx.slot);
-    s17_producer_table::table(cx, cx.slot);
+    s17_producer_table::table(cx, cx.slot, g.loose(cx.slot));
 }
 
 fn recovered<S: Sight>(
@@ -456,7 +468,7 @@ fn recovered<S: Sight>(
     m.start = m.start.max(start);
     m.hw = log.map_or(start, |l| l.high_watermark());
     m.epoch = log.map_or(LeaderEpoch::NONE, |l| super::logs::epoch_before(l, end));
-    walk::recovered(cx, cx.slot, start);
+    walk::recovered(cx, g, cx.slot, start);
     s09_epochs::table(cx, g, cx.slot);
 }
 
@@ -542,7 +554,7 @@ impl Core {
         s04_candidate_completeness::candidates(&mut cx, g);
         let leader = slot_of(g.leader);
         walk::leader(&mut cx, g);
-        transactions::extend(&mut cx, &mut clusters[usize::from(cluster)], said);
+        transactions::extend(&mut cx, clusters, said);
         let g = &mut clusters[usize::from(cluster)].partitions[ix.0 as usize];
         s02_log_matching::around(&mut cx, g, leader);
         let in_sync: SmallVec<[u16; 4]> = g.of_mask(g.isr).map(|(_, m)| m.slot).collect();
@@ -558,7 +570,7 @@ impl Core {
             }
             s09_epochs::table(&mut cx, g, slot);
             if slot != leader {
-                s17_producer_table::table(&mut cx, slot);
+                s17_producer_table::table(&mut cx, slot, g.loose(slot));
             }
         }
         if settled && ghost.clusters[usize::from(cluster)].partitions[ix.0 as usize].mirrored {

@@ -299,6 +299,12 @@ impl PartitionGhost {
     pub fn compacted(&self) -> Offset {
         self.more.as_ref().and_then(|more| more.compaction.as_ref()).map_or(Offset::ZERO, |known| known.upto)
     }
+    /// Below this a replica may lack the newest batch of a producer that its table knows.
+    #[must_use]
+    pub fn loose(&self, slot: u16) -> Offset {
+        let known = self.more.as_ref().and_then(|more| more.compaction.as_ref());
+        known.map_or(Offset::ZERO, |known| known.loose(slot))
+    }
     /// The rest, made if need be.
     pub fn more(&mut self) -> &mut More {
         self.more.get_or_insert_with(|| {

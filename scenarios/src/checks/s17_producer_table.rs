@@ -1,6 +1,7 @@
 //! S17 Producer table. On every replica, after every restart and every cut, the producer table is the fold of the log; PID
 //! resets included. A producer whose newest batch lies below the log start may still be known (from a snapshot), and one that
-//! was silent for long may be forgotten: both are Kafka's.
+//! was silent for long may be forgotten: both are Kafka's. Compaction keeps the newest batch of each producer; but a cut may make
+//! one of those that it took the newest again, and the snapshot knows it.
 
 use super::cx::Cx;
 use super::logs;
@@ -52,8 +53,8 @@ impl Fold {
         self.newest.binary_search_by_key(&id, |entry| entry.0).ok().map(|at| self.newest[at].1)
     }
 
-    /// The whole log was seen: compares with the table.
-    pub(super) fn finish<S: Sight>(&self, cx: &mut Cx<'_, S>, slot: u16, log: S::Log<'_>) {
+    /// The whole log was seen: compares with the table. Below `loose` it may lack what the table knows.
+    pub(super) fn finish<S: Sight>(&self, cx: &mut Cx<'_, S>, slot: u16, log: S::Log<'_>, loose: Offset) {
         let table = log.producers();
         let mut wrong = None;
         for entry in table.entries() {
@@ -62,7 +63,8 @@ impl Fold {
             let found = (entry.epoch.0, entry.last_sequence, entry.last_offset.0);
             let stale = entry.last_offset != Offset::UNKNOWN && entry.last_offset < self.reset;
             let same = known.is_none_or(|k| k == found || entry.last_sequence < 0);
-            if stale || !same || (in_log && known.is_none()) {
+            let taken = entry.last_offset < loose.min(log.end()) && known.is_none_or(|k| k.2 < found.2);
+            if stale || (!taken && (!same || (in_log && known.is_none()))) {
                 wrong = Some((entry.producer.0, known, Some(found)));
                 break;
             }
@@ -83,12 +85,12 @@ impl Fold {
 }
 
 /// The table of a replica against its log, for this check alone.
-pub(super) fn table<S: Sight>(cx: &mut Cx<'_, S>, slot: u16) {
+pub(super) fn table<S: Sight>(cx: &mut Cx<'_, S>, slot: u16, loose: Offset) {
     let Some(replica) = cx.replica(slot).filter(|r| !r.offline && Fold::fits(r.log)) else { return };
     let mut fold = Fold::new();
     logs::for_each(replica.log, replica.log.start(), replica.log.end(), |batch| {
         fold.see(batch);
         true
     });
-    fold.finish(cx, slot, replica.log);
+    fold.finish(cx, slot, replica.log, loose);
 }

@@ -17,7 +17,7 @@ pub(super) fn ended(name: TxnName, commit: bool, said: &mut Said, cluster: u8, m
     if before != commit || told.is_some_and(|told| contradicts(told, commit)) {
         let expected = format!("one end of the transaction of producer {} from its record {} on", name.0, name.1);
         let got = format!("here {}, elsewhere {}, told {told:?}", word(commit), word(before));
-        wrong.push(("S18", expected, got));
+        wrong.push(Wrong::new("S18", expected, got));
     }
 }
 

@@ -2,8 +2,10 @@
 //! open below it; a read-committed reader gets exactly the records below it that are committed or of no transaction.
 
 use super::cx::Cx;
-use super::ghost::ClusterGhost;
+use super::excuses::Excuse;
+use super::ghost::{ClusterGhost, More};
 use super::logs;
+use super::report::place_name;
 use super::roster::slot_of;
 use super::sight::{LogSight, Sight};
 use super::transactions::{self, Fate, Said};
@@ -14,7 +16,7 @@ use std::collections::BTreeMap;
 /// A reader of committed records was handed `base..next`; its last reading ended at `before`.
 pub(super) fn read<S: Sight>(
     cx: &mut Cx<'_, S>,
-    c: &mut ClusterGhost,
+    clusters: &mut [ClusterGhost],
     said: &mut Said,
     before: Option<Offset>,
     (base, next): (Offset, Offset),
@@ -22,7 +24,8 @@ pub(super) fn read<S: Sight>(
     if said.is_empty() {
         return;
     }
-    transactions::extend(cx, c, said);
+    transactions::extend(cx, clusters, said);
+    let Some(c) = clusters.get_mut(usize::from(cx.at.cluster)) else { return };
     let g = c.partition(cx.partition());
     let Some(fold) = g.more.as_ref().and_then(|more| more.txns.as_deref()) else { return };
     let Some(replica) = cx.replica(slot_of(g.leader)) else { return };
@@ -41,15 +44,32 @@ pub(super) fn read<S: Sight>(
             fate == Fate::Aborted || batch.base_offset() < from
         };
         if !right {
-            wrong = Some((batch.base_offset(), given, fate));
+            wrong = Some((batch.base_offset(), batch.producer(), given, fate));
         }
         right
     });
-    if let Some((offset, given, fate)) = wrong.filter(|_| !transactions::lost(c)) {
-        let got =
-            format!("{} at {offset}: {fate:?}", if given { "a batch was handed over" } else { "a batch was left out" });
-        cx.broken("S19", "the records of committed transactions, all of them and no others", got);
+    let Some((offset, producer, given, fate)) = wrong.filter(|_| !transactions::lost(c)) else { return };
+    // A leader that was away while compaction took the marker ends that transaction with the next one.
+    let g = c.partition(cx.partition());
+    let slot = slot_of(g.leader);
+    if g.more.as_ref().is_some_and(|more| is_endless(more, slot, producer, offset)) {
+        let place = place_name(cx.sight, cx.roster, cx.at.with_node(cx.node_of(slot)));
+        let text = format!("the end of the transaction of producer id {producer} around {offset} in {place}");
+        return cx.report.excuse("S19", Excuse::AwayTooLong, text);
     }
+    let what = if given { "a batch was handed over" } else { "a batch was left out" };
+    cx.broken(
+        "S19",
+        "the records of committed transactions, all of them and no others",
+        format_args!("{what} at {offset}: {fate:?}"),
+    );
+}
+
+/// Whether a replica was never given the end of the transaction that a batch belongs to.
+fn is_endless(more: &More, slot: u16, producer: ProducerId, at: Offset) -> bool {
+    let first = more.txns.as_ref().and_then(|fold| fold.end_of(producer, at)).map(|txn| txn.first);
+    let known = more.compaction.as_ref().zip(first);
+    known.is_some_and(|(known, first)| known.endless.contains(&(slot, producer, first)))
 }
 
 /// The last stable offset of a replica against its log.

@@ -21,7 +21,7 @@ pub(super) fn marker(
     if !caused {
         let what = if commit { "commit" } else { "abort" };
         let expected = format!("a decision to {what} the transaction of producer id {producer}, epoch {epoch}");
-        wrong.push(("S20", expected, format!("its marker at {} without one", batch.base_offset())));
+        wrong.push(Wrong::new("S20", expected, format!("its marker at {} without one", batch.base_offset())));
     }
 }
 
@@ -36,13 +36,15 @@ pub(super) fn batch(
 ) {
     let Some(name) = name else { return };
     let base = batch.base_offset();
-    if let Some(other) = open.and_then(|open| open.name).filter(|other| *other != name) {
+    let other = open.and_then(|open| Some((open.first, open.name?))).filter(|(_, other)| *other != name);
+    if let Some((first, other)) = other {
         let expected =
             format!("a marker between the transactions of producer {} from {} and {} on", name.0, other.1, name.1);
-        wrong.push(("S20", expected, format!("none before {base}")));
+        let endless = Some((batch.producer(), first));
+        wrong.push(Wrong { id: "S20", expected, got: format!("none before {base}"), endless });
     } else if newest.is_some_and(|newest| newest >= name.1) {
         let expected =
             format!("nothing of the transaction of producer {} from {} on behind its marker", name.0, name.1);
-        wrong.push(("S20", expected, format!("a batch at {base}")));
+        wrong.push(Wrong::new("S20", expected, format!("a batch at {base}")));
     }
 }

@@ -1,7 +1,8 @@
 //! S35 Exact cut at failback. At the step LOG_ALIGNMENT -> MIRRORING the mirror leader's log is a prefix of the source leader's,
 //! by offset, epoch and bytes. If the end of a last session between the two was known, in either direction, it is not shorter
 //! than what the two had in common when the alignment began; if there was none, it is empty. (A session that was stopped before it
-//! copied ended nowhere; and what another mirror of the same source copied is no session of this one.)
+//! copied ended nowhere; and what another mirror of the same source copied is no session of this one. A compacted log that has more
+//! than the two have in common may be copied anew: what it has more may have taken away what it had.)
 
 use super::cx::Cx;
 use super::ghost::{Ghost, PartitionGhost};
@@ -11,6 +12,8 @@ use super::roster::slot_of;
 use super::s30_mirror_equality::source_of;
 use super::sight::{LogSight, ReplicaSight, Sight};
 use mirrorlab_model::ids::{Offset, PartitionIx};
+use mirrorlab_model::metadata::configs::CleanupPolicy;
+use mirrorlab_model::record::ControlType;
 use mirrorlab_model::states::MirrorState;
 
 /// The source partition and its leader's replica.
@@ -51,7 +54,7 @@ pub(super) fn begins<S: Sight>(cx: &Cx<'_, S>, ghost: &Ghost) -> Option<Aligning
     let start = own.start().max(source.log.start());
     // Nothing can be said of what the source does not hold any more, nor where compaction has left too little to compare.
     let compacted = compacted(cx, ghost, (cluster, there));
-    let common = if start > own.start() {
+    let common = if start > own.start() || is_copied_anew(cx, ghost, own, source.log, compacted) {
         Offset::ZERO
     } else {
         let common = logs::common_end_above(own, source.log, compacted);
@@ -68,6 +71,30 @@ pub(super) fn begins<S: Sight>(cx: &Cx<'_, S>, ghost: &Ghost) -> Option<Aligning
         lineage,
         reverse_stops,
     })
+}
+
+/// Whether a log may give up all that the two have in common: it is compacted, and what it has beyond may have taken away some of
+/// that, or an end of its own that of a transaction which the source ends otherwise.
+fn is_copied_anew<'a, S: Sight>(
+    cx: &Cx<'_, S>,
+    ghost: &Ghost,
+    own: S::Log<'a>,
+    source: S::Log<'a>,
+    compacted: Offset,
+) -> bool {
+    let image = cx.at.node.and_then(|node| cx.sight.broker_image(node));
+    let policy =
+        image.and_then(|image| Some(image.topic_config(image.partition(cx.partition())?.topic).cleanup_policy));
+    let compacts = at(ghost, (cx.at.cluster, cx.partition())).is_some_and(|g| g.compacts)
+        || policy.is_some_and(|policy| policy != CleanupPolicy::Delete);
+    let mut more = false;
+    if compacts {
+        logs::for_each(own, logs::common_end_above(own, source, compacted), own.end(), |batch| {
+            more |= !batch.is_control() || batch.control_type() == Some(ControlType::Abort);
+            !more
+        });
+    }
+    more
 }
 
 /// The number of the state in which it is on its way to STOPPED.

@@ -54,9 +54,12 @@ pub(super) fn cleaned<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: 
 /// A log was read anew: what was compacted had been durable, and is there in its old form or in the new one.
 pub(super) fn recovered<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, end: Offset, wiped: bool) {
     let slot = cx.slot;
+    let before = g.member(slot).map_or(end, |(_, m)| m.end);
     let Some(known) = g.more.as_mut().and_then(|more| more.compaction.as_mut()) else { return };
     let own = known.own(slot);
-    known.shortened(slot, if wiped { Offset::ZERO } else { end });
+    if wiped || end < before {
+        known.shortened(slot, if wiped { Offset::ZERO } else { end });
+    }
     if end < own && !wiped {
         cx.broken(
             "S51",
@@ -73,16 +76,22 @@ pub(super) fn shortened(g: &mut PartitionGhost, slot: u16, to: Offset) {
     }
 }
 
-/// A follower that ended at `end` copied up to `next`: tombstones that it was not given were compacted away before it came.
+/// A follower that ended at `end` copied up to `next`: tombstones and ends of transactions that it was not given were compacted
+/// away before it came.
 pub(super) fn copied<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, end: Offset, next: Offset) {
     let slot = cx.slot;
     let Some(log) = cx.replica(slot).map(|replica| replica.log) else { return };
-    let Some(known) = g.more.as_mut().and_then(|more| more.compaction.as_mut()) else { return };
+    let Some(more) = g.more.as_mut() else { return };
+    let Some(known) = more.compaction.as_mut() else { return };
     let mut given = BTreeSet::new();
     logs::for_each(log, end, next, |batch| {
         given.extend(batch.records().flatten().map(|record| record.offset));
         true
     });
+    let ended = more.txns.iter().flat_map(|fold| fold.ended_between(end, next));
+    let endless = ended.filter(|(_, txn)| !given.contains(&txn.last) && known.may_be_gone(txn.last));
+    let endless: Vec<_> = endless.map(|(producer, txn)| (slot, producer, txn.first)).collect();
+    known.endless.extend(endless);
     let missed = known.between(end, next).filter(|(at, fact)| fact.tombstone && !fact.aborted && !given.contains(at));
     let missed: Vec<u64> = missed.map(|(_, fact)| fact.key).collect();
     known.missed.extend(missed.into_iter().map(|key| (slot, key)));

@@ -1,5 +1,6 @@
 //! Each check is shown a world in which its property is broken, and one in which it is not.
 
+mod compacted;
 mod compaction;
 mod fake;
 mod live;

@@ -2,13 +2,20 @@
 //! committed part of its leader's log; and what producers and coordinators said of them.
 //!
 //! A record carries its identity, so that the fold knows to which transaction its producer meant it to belong.
+//!
+//! A log that is compacted is folded as its watermark moves: compaction takes the records of an aborted transaction at once, and
+//! a marker when its retention is over, so that whoever came later would find beginnings without their ends. Who is given the
+//! log later than that, a mirror or a follower, has just such a log, and takes the end of the producer's next transaction for
+//! that of the one before: Kafka's own limit of compacted topics, an excuse ([`Excuse::AwayTooLong`]).
 
 use super::cx::Cx;
-use super::ghost::ClusterGhost;
+use super::excuses::Excuse;
+use super::ghost::{ClusterGhost, PartitionGhost};
 use super::logs;
+use super::report::place_name;
 use super::roster::slot_of;
 use super::sight::{LogSight, Sight};
-use mirrorlab_model::ids::{Offset, ProducerEpoch, ProducerId};
+use mirrorlab_model::ids::{Offset, PartitionIx, ProducerEpoch, ProducerId};
 use mirrorlab_model::record::{BatchView, ControlType, Identity};
 use mirrorlab_model::trace::TxnOutcome;
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,8 +103,25 @@ pub struct Ended {
     pub name: Option<TxnName>,
 }
 
-/// Something that the fold found wrong: an id, what was expected, what was found.
-pub type Wrong = (&'static str, String, String);
+/// Something that the fold found wrong.
+#[derive(Clone, Debug)]
+pub struct Wrong {
+    /// Of the check.
+    pub id: &'static str,
+    /// What should be.
+    pub expected: String,
+    /// What is.
+    pub got: String,
+    /// It is about a transaction that lacks its end: whose, and where it begins.
+    pub endless: Option<(ProducerId, Offset)>,
+}
+
+impl Wrong {
+    /// Something that is wrong whatever compaction took.
+    pub fn new(id: &'static str, expected: String, got: String) -> Self {
+        Self { id, expected, got, endless: None }
+    }
+}
 
 /// The transactions of one partition's committed log.
 #[derive(Clone, Debug, Default)]
@@ -108,6 +132,8 @@ pub struct Fold {
     ended: BTreeMap<ProducerId, Vec<Ended>>,
     /// The last transaction of a producer that ended here.
     newest: BTreeMap<u32, u64>,
+    /// Transactions whose markers compaction took before this log was given them: producer id and first offset.
+    endless: BTreeSet<(ProducerId, Offset)>,
 }
 
 /// How a batch of a transaction ended.
@@ -133,6 +159,24 @@ impl Fold {
             Some(_) => Fate::Aborted,
             None => Fate::Open,
         }
+    }
+
+    /// The end of a transaction of this producer that began at `first` or before, and ended behind it.
+    #[must_use]
+    pub fn end_of(&self, producer: ProducerId, first: Offset) -> Option<Ended> {
+        let ended = self.ended.get(&producer).map_or(&[][..], Vec::as_slice);
+        ended.get(ended.partition_point(|txn| txn.last < first)).filter(|txn| txn.first <= first).copied()
+    }
+
+    /// Transactions that ended in `from..to` and began below.
+    pub fn ended_between(&self, from: Offset, to: Offset) -> impl Iterator<Item = (ProducerId, Ended)> + '_ {
+        self.ended.iter().flat_map(move |(producer, all)| {
+            let all = &all[all.partition_point(|txn| txn.last < from)..];
+            all.iter()
+                .take_while(move |txn| txn.last < to)
+                .filter(move |txn| txn.first < from)
+                .map(|txn| (*producer, *txn))
+        })
     }
 
     /// The next batch.
@@ -167,20 +211,27 @@ impl Fold {
 }
 
 /// Folds what the leader's log got since the last time; tells what that finds wrong.
-pub(super) fn extend<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, said: &mut Said) {
+pub(super) fn extend<S: Sight>(cx: &mut Cx<'_, S>, clusters: &mut [ClusterGhost], said: &mut Said) {
+    let Some(c) = clusters.get_mut(usize::from(cx.at.cluster)) else { return };
+    let leader = slot_of(c.partition(cx.partition()).leader);
+    extend_at(cx, clusters, said, leader);
+}
+
+/// The same, of the log of one replica: its watermark moved, or it is about to be compacted.
+pub(super) fn extend_at<S: Sight>(cx: &mut Cx<'_, S>, clusters: &mut [ClusterGhost], said: &mut Said, slot: u16) {
     if said.is_empty() {
         return;
     }
+    let cluster = cx.at.cluster;
+    let Some(c) = clusters.get_mut(usize::from(cluster)) else { return };
     let g = c.partition(cx.partition());
-    let leader = slot_of(g.leader);
-    let Some(replica) = cx.replica(leader) else { return };
-    let (log, to, mirrored) = (replica.log, g.true_hw.min(replica.log.end()), g.mirrored);
+    let Some(log) = cx.replica(slot).map(|replica| replica.log) else { return };
+    let (to, mirrored) = (g.true_hw.min(log.end()), g.mirrored);
     let mut fold = g.more().txns.take().unwrap_or_default();
     if fold.upto < log.start() {
         *fold = Fold { upto: log.start(), ..Fold::default() };
     }
     let mut wrong = Vec::new();
-    let cluster = cx.at.cluster;
     logs::for_each(log, fold.upto, to, |batch| {
         if batch.next_offset() <= to && batch.base_offset() >= fold.upto {
             fold.see(batch, said, cluster, mirrored, &mut wrong);
@@ -191,9 +242,33 @@ pub(super) fn extend<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, said: &
     if wrong.is_empty() || lost(c) {
         return;
     }
-    for (id, expected, got) in wrong {
-        cx.broken_at(id, leader, expected, got);
+    for found in wrong {
+        let endless = found.endless.filter(|of| marker_was_taken(cx, clusters, *of));
+        if let (Some(of), Some(c)) = (endless, clusters.get_mut(usize::from(cluster))) {
+            let place = place_name(cx.sight, cx.roster, cx.at.with_node(cx.node_of(slot)));
+            let text = format!("the end of the transaction of producer id {} from {} on in {place}", of.0, of.1);
+            cx.report.excuse(found.id, Excuse::AwayTooLong, text);
+            if let Some(fold) = &mut c.partition(cx.partition()).more().txns {
+                fold.endless.insert(of);
+            }
+        } else {
+            cx.broken_at(found.id, slot, found.expected, found.got);
+        }
     }
+}
+
+/// Whether the source of a mirrored partition had the end of a transaction, and compaction might take it there before the mirror
+/// came; or the source itself was given it no more.
+fn marker_was_taken<S: Sight>(cx: &Cx<'_, S>, clusters: &[ClusterGhost], of: (ProducerId, Offset)) -> bool {
+    let at = |cluster: u8, ix: PartitionIx| clusters.get(usize::from(cluster))?.partitions.get(ix.0 as usize);
+    let more = |g: &'_ PartitionGhost| g.more.as_ref().and_then(|more| more.source);
+    let Some(origin) = at(cx.at.cluster, cx.partition()).and_then(more).and_then(|(c, ix)| at(c, ix)) else {
+        return false;
+    };
+    let Some(there) = origin.more.as_deref() else { return false };
+    let Some(fold) = there.txns.as_deref() else { return false };
+    let gone = |txn: Ended| there.compaction.as_ref().is_some_and(|known| known.may_be_gone(txn.last));
+    fold.endless.contains(&of) || fold.end_of(of.0, of.1).is_some_and(gone)
 }
 
 /// Whether the cluster ever lost what was committed: what an unclean election takes, it takes from transactions too, from

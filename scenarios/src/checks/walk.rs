@@ -13,19 +13,25 @@ use mirrorlab_model::record::BatchView;
 pub(super) fn leader<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost) {
     let slot = slot_of(g.leader);
     let Some(replica) = cx.replica(slot) else { return };
+    let loose = g.loose(slot);
     let walked = g.more.as_ref().map_or(Offset::ZERO, |m| m.walked);
     let mut sequences = s16_idempotence::Walk::of(g, replica.log.start(), replica.log.end());
-    walk(cx, slot, walked, |batch| sequences.see(batch));
+    walk(cx, slot, (walked, loose), |batch| sequences.see(batch));
     sequences.finish(cx, g, slot);
 }
 
 /// Walks a log that was just loaded: its bytes from `start` on, and its producers.
-pub(super) fn recovered<S: Sight>(cx: &mut Cx<'_, S>, slot: u16, start: Offset) {
-    walk(cx, slot, start, |_| {});
+pub(super) fn recovered<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, slot: u16, start: Offset) {
+    walk(cx, slot, (start, g.loose(slot)), |_| {});
 }
 
 /// S1 sees what ends at or above `from`, as does `each`; S17 sees all.
-fn walk<S: Sight>(cx: &mut Cx<'_, S>, slot: u16, from: Offset, mut each: impl FnMut(&BatchView<'_>)) {
+fn walk<S: Sight>(
+    cx: &mut Cx<'_, S>,
+    slot: u16,
+    (from, loose): (Offset, Offset),
+    mut each: impl FnMut(&BatchView<'_>),
+) {
     let Some(replica) = cx.replica(slot) else { return };
     let log = replica.log;
     // One that is elected and does not know it yet may end below what its predecessor's log was walked up to: that is S3's.
@@ -44,6 +50,6 @@ fn walk<S: Sight>(cx: &mut Cx<'_, S>, slot: u16, from: Offset, mut each: impl Fn
     });
     bytes.finish(cx, slot, log.end());
     if let Some(fold) = fold {
-        fold.finish(cx, slot, log);
+        fold.finish(cx, slot, log, loose);
     }
 }

@@ -35,13 +35,19 @@ fn history() -> [Bytes; 4] {
     ]
 }
 
+/// The topic of a cluster is compacted from here on.
+pub(super) fn compacted(play: &mut Play, cluster: u8) {
+    for (key, value) in [("cleanup.policy", "compact"), ("delete.retention.ms", "1000")] {
+        let resource = ConfigResource::Topic("t".into());
+        play.record(cluster, &Record::Config { resource, key: key.into(), value: Some(value.into()) });
+    }
+    play.core.ghost.clusters[usize::from(cluster)].partition(P).compacts = true;
+}
+
 fn compacted_topic() -> Play {
     let mut play = Play::new(2);
     for cluster in 0..2 {
-        for (key, value) in [("cleanup.policy", "compact"), ("delete.retention.ms", "1000")] {
-            let resource = ConfigResource::Topic("t".into());
-            play.record(cluster, &Record::Config { resource, key: key.into(), value: Some(value.into()) });
-        }
+        compacted(&mut play, cluster);
         play.change(cluster, 1, 1, 0b111, 0);
     }
     for batch in &history() {

@@ -39,7 +39,7 @@ pub(super) fn sight(state: MirrorState) -> MirrorSight {
     }
 }
 
-fn copied(source: NodeId, base: i64, next: i64, source_hw: i64) -> Trace {
+pub(super) fn copied(source: NodeId, base: i64, next: i64, source_hw: i64) -> Trace {
     Trace::Mirrored {
         partition: P,
         source,

@@ -9,10 +9,10 @@ use mirrorlab_model::record::control::end_txn_marker;
 use mirrorlab_model::record::{stamp, BatchBuilder, BatchMeta, Identity};
 use mirrorlab_model::trace::{Trace, TxnOutcome};
 
-const PRODUCER: ProducerId = ProducerId(7);
+pub(super) const PRODUCER: ProducerId = ProducerId(7);
 
 /// Records `first..` of the producer at offset `base`, in a transaction.
-fn data(base: i64, first: u64, count: u64) -> Bytes {
+pub(super) fn data(base: i64, first: u64, count: u64) -> Bytes {
     let mut builder = BatchBuilder::new(BatchMeta {
         base_offset: Offset(base),
         leader_epoch: LeaderEpoch(1),
@@ -23,29 +23,29 @@ fn data(base: i64, first: u64, count: u64) -> Bytes {
         ..BatchMeta::default()
     });
     for n in first..first + count {
-        builder.push_identity(0, None, Identity { producer: 1, sequence: n }, 32);
+        builder.push_identity(0, Some(&n.to_be_bytes()), Identity { producer: 1, sequence: n }, 32);
     }
     builder.finish()
 }
 
-fn marker(base: i64, commit: bool) -> Bytes {
+pub(super) fn marker(base: i64, commit: bool) -> Bytes {
     let mut bytes = end_txn_marker(commit, PRODUCER, ProducerEpoch(0), 0, 0).to_vec();
     stamp(&mut bytes, Offset(base), LeaderEpoch(1));
     bytes.into()
 }
 
-fn begin(play: &mut Play, first: u64) {
+pub(super) fn begin(play: &mut Play, first: u64) {
     assert_eq!(play.at(CLIENT, Trace::TxnBegun { producer: 1, first }), NOTHING);
 }
-fn decide(play: &mut Play, commit: bool) {
+pub(super) fn decide(play: &mut Play, commit: bool) {
     let (epoch, coordinator_epoch) = (ProducerEpoch(0), LeaderEpoch(0));
     let decided = Trace::TxnDecided { producer: PRODUCER, epoch, coordinator_epoch, commit };
     assert_eq!(play.at(node(0, 2), decided), NOTHING);
 }
-fn told(play: &mut Play, first: u64, next: u64, outcome: TxnOutcome) -> Vec<String> {
+pub(super) fn told(play: &mut Play, first: u64, next: u64, outcome: TxnOutcome) -> Vec<String> {
     play.at(CLIENT, Trace::TxnEnded { producer: 1, first, next, outcome })
 }
-fn read(play: &mut Play, batches: &[Bytes], base: i64, next: i64) -> Vec<String> {
+pub(super) fn read(play: &mut Play, batches: &[Bytes], base: i64, next: i64) -> Vec<String> {
     let mut hash = ReadHash::default();
     batches.iter().for_each(|bytes| hash.bytes(bytes));
     let (base, next) = (Offset(base), Offset(next));
@@ -53,7 +53,7 @@ fn read(play: &mut Play, batches: &[Bytes], base: i64, next: i64) -> Vec<String>
 }
 
 /// Records 0 to 2 committed at 0..3 with their marker at 3, records 3 to 4 aborted at 4..6 with theirs at 6.
-fn history() -> Play {
+pub(super) fn history() -> Play {
     let mut play = Play::new(2);
     play.core.roster.read_committed.insert(1);
     begin(&mut play, 0);

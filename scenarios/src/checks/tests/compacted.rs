@@ -1,0 +1,217 @@
+//! Logs that compaction made lack something: what checks may not hold against them, and what they still do.
+
+use super::compaction::compacted;
+use super::fake::{node, Play, P};
+use super::lived::Lived;
+use super::mirrors::{copied, mirroring};
+use super::transactions::{begin, data, decide, history, marker, read, told, PRODUCER};
+use super::NOTHING;
+use crate::checks::excuses::Excuse;
+use bytes::Bytes;
+use mirrorlab_model::ids::*;
+use mirrorlab_model::record::{BatchView, Identity};
+use mirrorlab_model::states::{DesiredState, MirrorState as M};
+use mirrorlab_model::trace::{CutCause, Origin, Trace, TxnOutcome};
+
+fn excused(play: &Play, id: &str) -> bool {
+    let start = format!("{id}: {}", Excuse::AwayTooLong.name());
+    play.core.excuses().iter().any(|line| line.starts_with(&start))
+}
+
+fn cleaned(play: &mut Play, broker: i32, to: i64, at_ms: i64) {
+    let begun = Trace::CleaningBegun { partition: P, to: Offset(to), at_ms };
+    assert_eq!(play.at(node(0, broker), begun), NOTHING);
+    let done = Trace::Cleaned { partition: P, from: Offset(0), to: Offset(to), at_ms };
+    assert_eq!(play.at(node(0, broker), done), NOTHING);
+}
+
+/// Records 0 to 2 committed at 0..3 with their marker at 3, records 3 to 4 aborted at 4..6 with theirs at 6, record 5 committed at 7
+/// with its marker at 8. A quiet point lies before the marker at 6; then compaction takes the aborted records and that marker.
+fn compacted_history() -> Play {
+    let mut play = Play::new(2);
+    compacted(&mut play, 0);
+    play.core.roster.read_committed.insert(1);
+    for (base, first, count, commit) in [(0, 0, 3, true), (4, 3, 2, false), (7, 5, 1, true)] {
+        begin(&mut play, first);
+        play.commit(0, 1, &data(base, first, count as u64));
+        for quiet in [Some(Offset(base)), None] {
+            (1..=3).for_each(|broker| play.replica(0, broker).stable = quiet);
+            assert!(quiet.is_none() || play.quiet().is_empty());
+        }
+        decide(&mut play, commit);
+        play.commit(0, 1, &marker(base + count, commit));
+    }
+    for broker in 1..=3 {
+        cleaned(&mut play, broker, 7, 500);
+        play.replica(0, broker).batches = vec![data(0, 0, 3), marker(3, true), data(7, 5, 1), marker(8, true)];
+        cleaned(&mut play, broker, 7, 2_000);
+    }
+    play
+}
+
+#[test]
+fn transactions_are_followed_before_their_ends_are_compacted_away() {
+    let mut play = compacted_history();
+    assert_eq!(play.quiet(), NOTHING);
+    for (first, next, outcome) in [(0, 3, TxnOutcome::Committed), (3, 5, TxnOutcome::Aborted)] {
+        assert_eq!(told(&mut play, first, next, outcome), NOTHING);
+    }
+    assert_eq!(told(&mut play, 3, 5, TxnOutcome::Committed), ["S18"]);
+    // What is gone from the logs is known all the same: here the marker went, and its records did not.
+    for broker in 1..=3 {
+        play.replica(0, broker).batches.insert(2, data(4, 3, 2));
+    }
+    assert_eq!(read(&mut play, &[data(4, 3, 2)], 4, 6), ["S19"]);
+}
+
+#[test]
+fn a_replica_that_was_away_for_too_long_ends_a_transaction_with_the_next_one() {
+    let away = |at_ms| {
+        let mut play = history();
+        compacted(&mut play, 0);
+        play.shorten(0, 3, 6);
+        let g = play.core.ghost.clusters[0].partition(P);
+        g.members[2].set_end(Offset(6));
+        g.isr = 0b011;
+        for broker in 1..=2 {
+            cleaned(&mut play, broker, 7, 500);
+            play.replica(0, broker).batches = vec![data(0, 0, 3), marker(3, true)];
+            cleaned(&mut play, broker, 7, at_ms);
+        }
+        begin(&mut play, 5);
+        play.append(0, 1, Origin::Client, &data(7, 5, 1));
+        play.append(0, 2, Origin::Replication, &data(7, 5, 1));
+        assert_eq!(play.append(0, 3, Origin::Replication, &data(7, 5, 1)), NOTHING);
+        play.core.ghost.clusters[0].partition(P).isr = 0b111;
+        play.change(0, 3, 2, 0b111, 0);
+        play.lead(0, 3, 2);
+        let broken = read(&mut play, &[data(4, 3, 2)], 4, 6);
+        (broken, excused(&play, "S19"))
+    };
+    assert_eq!(away(2_000), (vec![], true));
+    assert_eq!(away(1_000), (vec!["S19".to_owned()], false), "the marker went before its time");
+}
+
+#[test]
+fn s20_excuses_a_mirror_that_was_away_while_its_source_compacted_a_marker_away() {
+    let away = |at_ms| {
+        let mut play = mirroring();
+        compacted(&mut play, 0);
+        (1..=3).for_each(|broker| play.replica(0, broker).start = Offset(8));
+        begin(&mut play, 3);
+        play.commit(0, 1, &data(8, 3, 2));
+        decide(&mut play, false);
+        play.commit(0, 1, &marker(10, false));
+        begin(&mut play, 5);
+        play.commit(0, 1, &data(11, 5, 1));
+        cleaned(&mut play, 1, 11, 500);
+        play.replica(0, 1).batches.retain(|b| !(8..=10).contains(&BatchView::parse(b).unwrap().base_offset().0));
+        cleaned(&mut play, 1, 11, at_ms);
+        // West had the beginning, and gets what the source has now.
+        let g = play.core.ghost.clusters[1].partition(P);
+        g.members.iter_mut().for_each(|m| m.set_end(Offset(8)));
+        let mut broken = Vec::new();
+        for bytes in [data(8, 3, 2), data(11, 5, 1)] {
+            let view = BatchView::parse(&bytes).unwrap();
+            let (base, next) = (view.base_offset().0, view.next_offset().0);
+            assert_eq!(play.append(1, 1, Origin::Mirror, &bytes), NOTHING);
+            play.core.ghost.clusters[1].partition(P).compacts = true;
+            let from = copied(node(0, 1), base, next, 12);
+            play.core.ghost.clusters[1].partition(P).more().source = Some((0, P));
+            if base == 11 {
+                broken.extend(play.at(node(1, 1), from));
+            }
+            for broker in 2..=3 {
+                play.append(1, broker, Origin::Replication, &bytes);
+            }
+            broken.extend(play.watermark(1, 1, next));
+        }
+        (broken, excused(&play, "S20"))
+    };
+    assert_eq!(away(2_000), (vec![], true));
+    assert_eq!(away(1_000), (vec!["S20".to_owned()], false), "the marker went before its time");
+}
+
+#[test]
+fn s17_knows_that_a_cut_may_uncover_a_producer_whose_batch_was_compacted_away() {
+    // The table knows a batch at 5 from a snapshot that the log does not have.
+    let uncovered = |cleans: bool, cut: i64| {
+        let mut play = super::committed(2);
+        compacted(&mut play, 0);
+        let table = play.replica(0, 3).producers.clone();
+        play.append(0, 3, Origin::Client, &super::fake::batch(8, 1, 2));
+        if cleans {
+            let begun = Trace::CleaningBegun { partition: P, to: Offset(8), at_ms: 500 };
+            play.at(node(0, 3), begun);
+        }
+        play.cut(0, 3, cut, CutCause::Divergence);
+        play.replica(0, 3).batches.truncate(1);
+        play.replica(0, 3).producers = table;
+        play.core.ghost.clusters[0].partition(P).isr = 0b011;
+        play.quiet().contains(&"S17".to_owned())
+    };
+    assert!(!uncovered(true, 8));
+    assert!(uncovered(false, 8), "nothing of it was compacted");
+    assert!(uncovered(true, 7), "the table knows what was cut");
+}
+
+#[test]
+fn what_a_lost_marker_had_ended_is_open_again() {
+    let mut play = Play::new(2);
+    compacted(&mut play, 0);
+    let key = |n: u64| {
+        let mut bytes = mirrorlab_model::record::BatchBuilder::new(mirrorlab_model::record::BatchMeta {
+            base_offset: Offset(n as i64),
+            leader_epoch: LeaderEpoch(1),
+            producer: PRODUCER,
+            producer_epoch: ProducerEpoch(0),
+            base_sequence: n as i32,
+            transactional: true,
+            ..Default::default()
+        });
+        bytes.push_identity(0, Some(b"k"), Identity { producer: 1, sequence: n }, 32);
+        bytes.finish()
+    };
+    begin(&mut play, 0);
+    for n in 0..2 {
+        play.commit(0, 1, &key(n));
+    }
+    decide(&mut play, false);
+    play.commit(0, 1, &marker(2, false));
+    let known = |play: &mut Play| {
+        let more = play.core.ghost.clusters[0].partition(P).more();
+        more.compaction.as_ref().expect("it is compacted").last_below(Offset(9)).len()
+    };
+    assert_eq!(known(&mut play), 0, "aborted");
+    // The marker is lost, and the transaction is committed after all.
+    play.core.ghost.clusters[0].partition(P).more().compaction.as_mut().expect("it is compacted").cut(Offset(2));
+    play.core.ghost.clusters[0].partition(P).true_hw = Offset(2);
+    let commit: Bytes = marker(2, true);
+    for broker in 1..=3 {
+        play.shorten(0, broker, 2);
+        play.store(0, broker, &commit);
+        play.core.ghost.clusters[0].partition(P).members[broker as usize - 1].set_end(Offset(3));
+        play.watermark(0, broker, 3);
+    }
+    assert_eq!(known(&mut play), 1, "committed");
+}
+
+#[test]
+fn s35_lets_a_compacted_log_be_copied_anew_when_it_has_records_of_its_own() {
+    let anew = |compacts: bool, records: bool| {
+        let mut lived = Lived::stopped();
+        if compacts {
+            compacted(&mut lived.play, 1);
+        }
+        if !records {
+            (1..=3).for_each(|broker| lived.play.shorten(1, broker, 6)); // the reset is left
+        }
+        lived.order(DesiredState::Mirroring);
+        assert_eq!(lived.enter(M::LogAlignment), NOTHING);
+        lived.cut(0, CutCause::Alignment);
+        lived.enter(M::Mirroring)
+    };
+    assert_eq!(anew(true, true), NOTHING);
+    assert_eq!(anew(false, true), ["S35"]);
+    assert_eq!(anew(true, false), ["S35"], "a reset takes nothing away");
+}
