@@ -125,6 +125,12 @@ const ORDERS: &[&str] = &[
     "produce",
 ];
 
+/// Whether an action of that name is an order, and no fault.
+#[must_use]
+pub fn is_order(name: &str) -> bool {
+    ORDERS.contains(&name)
+}
+
 /// Of these, what is given to no cluster's operator, or answered in words.
 const UNANSWERED: &[&str] = &["elect", "cli", "start-client", "stop-client", "produce"];
 

@@ -77,6 +77,32 @@ enum Command {
         #[arg(long, default_value_t = 4, value_name = "K")]
         reseeds: u32,
     },
+    /// Run a scenario, and again with a node away when one of its decisions commits: it has to end in the same state (L18).
+    Absence {
+        /// The scenario file, or a plan.toml.
+        scenario: PathBuf,
+        /// The seed.
+        #[arg(long, allow_negative_numbers = true)] // so that the refusal names the option
+        seed: Option<u64>,
+        /// Decisions, drawn by the seed.
+        #[arg(long, default_value_t = 10, value_name = "K")]
+        samples: u32,
+        /// Switch a guard off.
+        #[arg(long, value_name = "G")]
+        guard_off: Vec<String>,
+        /// Switch a quirk on.
+        #[arg(long, value_name = "Q")]
+        quirk: Vec<String>,
+        /// Show the bare verdict, whatever the file expects.
+        #[arg(long)]
+        ignore_expect: bool,
+        /// Print the result as JSON and nothing else.
+        #[arg(long)]
+        json: bool,
+        /// Where plans of absences that do harm go. Default: runs/FOLDER/SCENARIO/SEED.
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
     /// Run a scenario twice side by side and compare after every event.
     SameTwice {
         /// The scenario file.
@@ -184,6 +210,12 @@ pub fn main() -> ExitCode {
         Command::Shrink { path, out, tries, json } => {
             let options = crate::commands::shrink::Options { path: &path, out: out.as_deref(), tries, json };
             crate::commands::shrink::shrink(&options)
+        }
+        Command::Absence { scenario, seed, samples, guard_off, quirk, ignore_expect, json, out } => {
+            let overrides = Overrides { guards_off: guard_off, quirks: quirk, ignore_expect, ..Overrides::default() };
+            let (scenario, out) = (scenario.as_path(), out.as_deref());
+            let options = crate::commands::absence::Options { scenario, seed, samples, overrides, out, json };
+            crate::commands::absence::absence(&options)
         }
         Command::Why { path, reseeds } => crate::commands::why::why(&path, reseeds),
         Command::SameTwice { scenario, seed } => twice(&scenario, seed),

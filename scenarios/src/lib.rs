@@ -4,10 +4,11 @@
 //! (who is who), [`faults`] (what steps do), [`conditions`] (how a world is looked at), [`checks`] (what must hold), [`run`]
 //! (phases and verdict), [`marks`], [`meter`], [`census`], [`failovers`], [`story`] (what is told of it), [`folder`] (what it leaves
 //! on disk), [`same`] (one seed, one history), [`sweep`] (many seeds), [`mod@shrink`] (a failing plan made smaller), [`mod@why`]
-//! (what led to a violation), [`cli`] (the command line), [`switches`] (options that every run takes) and [`commands`] (what is behind
+//! (what led to a violation), [`absence`] (the same run with a node away), [`cli`] (the command line), [`switches`] (options that every run takes) and [`commands`] (what is behind
 //! its longer words), `again` (the one that does a run again), [`guard_page`] (guards and their proofs), [`api`] (scenarios in Rust), [`face`] and [`hands`] (what a test in
 //! Rust may do to a world).
 
+pub mod absence;
 mod again;
 pub mod api;
 pub mod census;

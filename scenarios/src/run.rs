@@ -281,6 +281,18 @@ impl Run {
         Some(self.record(End::default()))
     }
 
+    /// Runs to the end at full speed, shows what each event left to `look`, and gives the record.
+    pub fn to_end_watched(&mut self, mut look: impl FnMut(&Self)) -> Record {
+        while self.next_time().is_some() {
+            let end = self.step();
+            look(self);
+            if let ControlFlow::Break(end) = end {
+                return self.record(end);
+            }
+        }
+        self.record(End::default())
+    }
+
     /// Takes events up to an instant; false if the run ended before it.
     pub fn go_to(&mut self, until: Nanos) -> bool {
         while self.next_time().is_some_and(|at| at < until) {
@@ -799,20 +811,28 @@ impl Run {
         }
         self.failovers.expectations(expect, &mut out);
         self.given.expectations(&self.job.plan.stage, &self.lab, &mut out);
-        for (n, step) in self.job.plan.stage.timeline.iter().enumerate() {
-            if expect.steps_may_miss {
-                break;
+        if !expect.steps_may_miss {
+            for (n, got) in self.missed_steps() {
+                let what = format!("step {} ({})", n + 1, self.job.plan.stage.timeline[n].action.name());
+                out.push(Expectation { what, expected: "struck".into(), got: got.into(), met: false });
             }
-            let got = match (&self.stands[n], &step.trigger) {
+        }
+        out
+    }
+
+    /// Steps of the timeline that did not strike, and why.
+    pub(crate) fn missed_steps(&self) -> Vec<(usize, &'static str)> {
+        let steps = self.stands.iter().zip(&self.job.plan.stage.timeline).enumerate();
+        let missed = steps.filter_map(|(n, (stand, step))| {
+            let got = match (stand, &step.trigger) {
                 (Stand::Waiting, Trigger::When { .. }) => "its condition never held in time",
                 (Stand::Counting { .. }, _) => "the batches that it waits for never came",
                 (Stand::Waiting | Stand::Due, _) => "the safety phase was over before",
-                _ => continue,
+                _ => return None,
             };
-            let what = format!("step {} ({})", n + 1, step.action.name());
-            out.push(Expectation { what, expected: "struck".into(), got: got.into(), met: false });
-        }
-        out
+            Some((n, got))
+        });
+        missed.collect()
     }
 
     fn verdict(&self, violations: &[Violation], expectations: &[Expectation]) -> (Verdict, String) {

@@ -191,6 +191,7 @@ checks! {
     "L14" "metadata" "Every broker applies all committed metadata; a mirror topic has its source's partitions.", "catalogue L14, S46; spec 6.3", [], [Liveness], "an observer that stops asking; a sync that sees no growth";
     "L16" "bad neighbours" "A partition that is bad for good does not stop others of its mirror.", "catalogue L16; decision 2", [], [Liveness], "OneBadTopicRefusesAll on; a request that fails as a whole";
     "L17" "quorum" "Every controller that is up follows the one that leads, or leads.", "catalogue L17; KIP-595, KIP-996; TLA+ NotStuckInProspective, EventuallyLeaderElected", [], [Liveness], "ProspectiveLearnsLeader, ResignWithoutMajority off";
+    "L18" "absence" "Absence is harmless: a run in which one node is down when a decision commits ends in the same state as the run without.", "catalogue L18; decision 41", [], [Final], "PreparedTakenUp, WholeDelta off in runs that pass otherwise (`mirrorlab absence`)";
     "L19" "time" "No node runs without end at one instant.", "catalogue L19", [], [Liveness], "a lane that wakes itself";
 }
 

@@ -1,0 +1,152 @@
+//! `mirrorlab absence`: the same run with a node away when a decision commits (L18).
+
+use crate::absence::{judge, Absence, Came, Tried};
+use crate::folder;
+use crate::format::{Diagnostics, Fault, Problem, Scenario};
+use crate::plan::{Overrides, Plan};
+use mirrorlab_reports::record::Verdict;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    /// The scenario file, or a plan.
+    pub scenario: &'a Path,
+    /// The seed.
+    pub seed: Option<u64>,
+    /// Decisions.
+    pub samples: u32,
+    /// What the command line says over the file.
+    pub overrides: Overrides,
+    /// Where plans of absences that harm go.
+    pub out: Option<&'a Path>,
+    /// Print JSON and nothing else.
+    pub json: bool,
+}
+
+/// Runs it, and prints a line for each absence. A plan is written for each one that harms.
+///
+/// # Errors
+/// The file cannot be read; names that do not exist; a config that the model does not take; a plan cannot be written.
+pub fn absence(options: &Options<'_>) -> Result<u8, Diagnostics> {
+    let scenario = Scenario::load(options.scenario)?;
+    let path = options.scenario.display().to_string();
+    let mut worst = 0;
+    for (label, plan) in Plan::resolve_all(&scenario, options.seed, &options.overrides)? {
+        let absence = judge(&plan, options.samples)
+            .map_err(|bad| Diagnostics::one(&path, Problem::new(Fault::File, "bad-config", bad.0)))?;
+        let plans = write(options, &plan, &absence)?;
+        let code = code(&absence);
+        worst = worst.max(code);
+        let told = if options.json { json(&absence, &plans) } else { text(&path, &label, &plan, &absence, &plans) };
+        let _ = writeln!(std::io::stdout(), "{}", told.trim_end());
+    }
+    Ok(worst)
+}
+
+fn code(absence: &Absence) -> u8 {
+    if absence.record.verdict != Verdict::Pass {
+        return absence.record.verdict.exit_code();
+    }
+    if absence.violations().is_empty() {
+        Verdict::Pass.exit_code()
+    } else {
+        Verdict::Stall.exit_code()
+    }
+}
+
+const fn harms(tried: &Tried) -> bool {
+    matches!(tried.came, Came::Differs(_) | Came::Broke(_))
+}
+
+/// The plan of each absence that harms, by its number.
+fn write(options: &Options<'_>, plan: &Plan, absence: &Absence) -> Result<Vec<Option<PathBuf>>, Diagnostics> {
+    let below = folder::folder_of(options.out, &plan.plan.scenario, plan.seed);
+    let mut plans = Vec::new();
+    for (n, tried) in absence.tried.iter().enumerate() {
+        if !harms(tried) {
+            plans.push(None);
+            continue;
+        }
+        let folder = below.join(format!("absence-{n}"));
+        folder::write_plan(&folder, &tried.plan)?;
+        plans.push(Some(folder.join("plan.toml")));
+    }
+    Ok(plans)
+}
+
+fn words(came: &Came) -> (&'static str, String) {
+    match came {
+        Came::Same => ("same", String::new()),
+        Came::Apart(why) => ("apart", why.clone()),
+        Came::Broke(what) => ("broke", what.clone()),
+        Came::Differs(facts) => {
+            let told = facts.iter().map(|(expected, got)| format!("expected {expected}, got {got}"));
+            ("differs", told.collect::<Vec<_>>().join("; "))
+        }
+    }
+}
+
+fn text(path: &str, label: &str, plan: &Plan, absence: &Absence, plans: &[Option<PathBuf>]) -> String {
+    let row = if label.is_empty() { String::new() } else { format!(" [{label}]") };
+    let mut out = format!("absence     {path}{row} seed {}: {} decisions\n", plan.seed, absence.decisions);
+    if absence.record.verdict != Verdict::Pass {
+        let (verdict, reason) = (absence.record.verdict.name(), &absence.record.reason);
+        return format!("{out}verdict     {verdict} without any absence: {reason}\n");
+    }
+    for (tried, plan) in absence.tried.iter().zip(plans) {
+        let (word, more) = words(&tried.came);
+        let at = tried.decision.at.as_secs_f64();
+        let what = format!("{} at {at:.6} s, {} away for {}", tried.decision.what, tried.node, tried.lasting);
+        out.push_str(&format!("{word:<12}{what}\n"));
+        if !more.is_empty() {
+            out.push_str(&format!("            {more}\n"));
+        }
+        if let Some(plan) = plan {
+            out.push_str(&format!("            {}\n", crate::again::replay(plan)));
+        }
+    }
+    let harmed = absence.tried.iter().filter(|tried| harms(tried)).count();
+    let apart = absence.tried.iter().filter(|tried| matches!(tried.came, Came::Apart(_))).count();
+    let tried = absence.tried.len();
+    let verdict = match harmed {
+        0 if tried == 0 => {
+            "pass: nobody may be absent at any decision: every node is needed, or a fault is under way".to_owned()
+        }
+        0 if tried == apart => "pass: no pair of runs could be compared".to_owned(),
+        0 => format!("pass: {} absences changed nothing", tried - apart),
+        n => format!("stall: L18, {n} of {tried} absences did harm"),
+    };
+    out.push_str(&format!("verdict     {verdict}\n"));
+    out
+}
+
+fn json(absence: &Absence, plans: &[Option<PathBuf>]) -> String {
+    let rows: Vec<serde_json::Value> = absence
+        .tried
+        .iter()
+        .zip(plans)
+        .map(|(tried, plan)| {
+            let (came, more) = words(&tried.came);
+            serde_json::json!({
+                "decision": tried.decision.what,
+                "time_ns": tried.decision.at.0,
+                "node": tried.node,
+                "from_ns": tried.from_ns,
+                "lasting_ns": tried.lasting.0,
+                "came": came,
+                "more": more,
+                "plan": plan,
+            })
+        })
+        .collect();
+    let value = serde_json::json!({
+        "verdict": if code(absence) == 0 { "pass" } else { "stall" },
+        "without": absence.record.verdict.name(),
+        "decisions": absence.decisions,
+        "violations": absence.violations(),
+        "rows": rows,
+    });
+    serde_json::to_string_pretty(&value).unwrap_or_default()
+}
