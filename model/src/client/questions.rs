@@ -40,8 +40,11 @@ impl Consumer {
             return;
         }
         let node = brokers[self.coordinator as usize % brokers.len()].1;
-        if !self.is_ready(now, node, cx) {
-            return;
+        match self.cluster.channels.ensure(now, node, cx) {
+            ChannelStatus::Ready => {}
+            // One that is gone tells nobody that it is not the one.
+            ChannelStatus::Down(_) => return self.turn_coordinator(now),
+            ChannelStatus::Busy | ChannelStatus::Opening => return,
         }
         if resume {
             let parts = std::mem::take(&mut self.to_resume);
@@ -73,9 +76,11 @@ impl Consumer {
         }
     }
 
-    /// Another broker is asked as coordinator, after the backoff.
+    /// Another broker is asked as coordinator, after the backoff. It may be one that is not known yet: it was away when the
+    /// metadata was asked for.
     pub(super) fn turn_coordinator(&mut self, now: Now) {
         self.coordinator = self.coordinator.wrapping_add(1);
+        self.cluster.want_refresh();
         self.group_not_before = now.mono + self.config.retry_backoff;
     }
 

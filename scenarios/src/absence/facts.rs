@@ -53,8 +53,13 @@ impl Facts {
         out
     }
 
-    fn note(&mut self, name: String, what: impl Into<String>) {
+    pub(super) fn note(&mut self, name: String, what: impl Into<String>) {
         self.facts.insert(name, what.into());
+    }
+
+    /// Where mirroring of a STOPPED partition ended, and where its source ends.
+    pub(super) fn position(&mut self, name: &str, position: Offset, source_end: Option<Offset>) {
+        self.positions.insert(name.to_owned(), (position, source_end));
     }
 }
 
@@ -139,7 +144,7 @@ fn of_partition(facts: &mut Facts, world: &World, setup: &Setup, cluster: u8, im
     let position = part.record.as_ref().and_then(|record| record.position);
     facts.note(format!("{name} last mirrored position"), if position.is_some() { "known" } else { "none" });
     if let Some(position) = position {
-        facts.positions.insert(name, (position.offset, source_end(world, setup, cluster, topic.id, partition.number)));
+        facts.position(&name, position.offset, source_end(world, setup, cluster, topic.id, partition.number));
     }
 }
 
