@@ -13,6 +13,7 @@ use mirrorlab_model::client::mirror_orders::MirrorOrder;
 use mirrorlab_model::client::producer::ProducerConfig;
 use mirrorlab_model::client::transactions::TransactionConfig;
 use mirrorlab_model::controller::ControllerConfig;
+use mirrorlab_model::guards::points::Point;
 use mirrorlab_model::guards::Guards;
 use mirrorlab_model::ids::{BrokerId, Nanos, NodeId, ProducerId};
 use mirrorlab_model::metadata::configs;
@@ -52,7 +53,8 @@ impl Lab {
     ///
     /// # Errors
     /// A config entry that the model does not take.
-    pub fn build(stage: &Stage, seed: u64, guards: Guards) -> Result<Self, BadConfig> {
+    pub fn build(stage: &Stage, seed: u64, mut guards: Guards) -> Result<Self, BadConfig> {
+        stage.perturb.iter().filter_map(|name| Point::named(name)).for_each(|point| guards.points.arm(point));
         let sites = sites_of(stage);
         let mut topology = Topology::new(sites.len());
         add_links(&mut topology, stage, &sites);

@@ -25,6 +25,7 @@ pub mod given;
 pub mod guard_page;
 pub mod hands;
 pub mod lab;
+mod losses;
 pub mod marks;
 pub mod meter;
 mod nearest;

@@ -121,6 +121,9 @@ impl Plan {
         let mut timeline: Vec<Step> = stage.timeline.iter().flat_map(|step| repeat(step, safety)).collect();
         if let Some(chaos) = &scenario.chaos {
             timeline.extend(chaos::strikes(chaos, &stage, scenario.vocabulary(), seed));
+            if chaos.perturb {
+                arm(&mut stage.perturb, scenario.vocabulary(), seed);
+            }
         }
         timeline.sort_by_key(|step| match step.trigger {
             Trigger::When { .. } => None,
@@ -237,6 +240,16 @@ impl Plan {
             guards.set(row.id, on);
         }
         guards
+    }
+}
+
+/// Arms each point of perturbation one time in four, beside those that the file names.
+fn arm(perturb: &mut Vec<String>, vocabulary: &Vocabulary, seed: u64) {
+    for point in &vocabulary.points {
+        let drawn = draw::below(seed, &format!("perturb.{point}"), 0, 4) == 0;
+        if drawn && !perturb.iter().any(|named| named == point) {
+            perturb.push(point.to_string());
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::format::action::{Action, After, Step, Trigger};
 use crate::given::Given;
 use crate::hands::Hands;
 use crate::lab::Lab;
+use crate::losses;
 use crate::marks::{Mark, Marks};
 use crate::meter::Meter;
 use crate::plan::Plan;
@@ -382,7 +383,10 @@ impl Run {
             }
             return ControlFlow::Break(End { violations: left.violations, excuses: left.excuses });
         }
-        let violations = self.suite.at_end(&self.lab.world, &self.lab.setup);
+        let mut violations = self.suite.at_end(&self.lab.world, &self.lab.setup);
+        if violations.is_empty() && losses::is_within_tolerance(&self.job.plan.stage) {
+            violations.extend(losses::of(&self.suite.core().ghost).violation(self.now()));
+        }
         ControlFlow::Break(End { violations, excuses: left.excuses })
     }
 
@@ -412,6 +416,7 @@ impl Run {
     /// Every fault ends, but for permanent ones; whatever is down starts.
     fn heal(&mut self) {
         self.phase = Phase::Convergence;
+        self.lab.world.disarm_points();
         self.end_by_hand();
         let mut kept = BTreeSet::new();
         for n in 0..self.stands.len() {
@@ -495,7 +500,9 @@ impl Run {
                 self.lab.create_mirror(&self.job.plan.stage, &name, true);
                 self.story.tell(&self.lab.world, format!("operator creates mirror {name} and starts its topics"), true);
             }
-            n if n >= LATE => self.strike(n - LATE),
+            // One that is due when the calm phase has begun comes too late: nobody would end it.
+            n if n >= LATE && self.phase == Phase::SafetyEnd => self.strike(n - LATE),
+            n if n >= LATE => {}
             n if n >= UNDO => self.end_step(n - UNDO),
             n if self.phase == Phase::SafetyEnd => self.strike(n),
             _ => {}
@@ -665,6 +672,8 @@ impl Run {
         }
         self.bounds(&mut figures);
         self.failovers.figures(&mut figures);
+        self.strikes_told(&mut figures);
+        losses::of(&self.suite.core().ghost).figures(&mut figures);
         let counts = self.lab.world.counts();
         let end = self.now();
         let orders = self.given.told(&self.job.plan.stage, &self.lab);
@@ -744,6 +753,20 @@ impl Run {
         let offered: f64 = offered.sum();
         if offered > 0.0 {
             figures.insert("offered_mb_per_s".into(), offered);
+        }
+    }
+
+    /// What was left out because replicas could not have stood it, and how often each armed point of perturbation fired.
+    fn strikes_told(&self, figures: &mut BTreeMap<String, f64>) {
+        if self.job.plan.stage.timeline.iter().any(|step| step.within_tolerance) {
+            figures.insert("strikes_left_out".into(), self.striker.left_out as f64);
+        }
+        let mut fired: BTreeMap<&'static str, u64> = BTreeMap::new();
+        for (point, _, times) in self.lab.world.nodes().iter().flat_map(|node| node.guards.points.counts()) {
+            *fired.entry(point.name()).or_default() += u64::from(times);
+        }
+        for name in &self.job.plan.stage.perturb {
+            figures.insert(format!("fired_{name}"), fired.get(&**name).copied().unwrap_or(0) as f64);
         }
     }
 

@@ -180,6 +180,11 @@ impl Node {
             }
         }
     }
+    /// Whether its life, or its next one, is to end inside a task.
+    #[must_use]
+    pub const fn is_doomed(&self) -> bool {
+        self.doom.is_some() || self.doom_at_start.is_some()
+    }
     /// What a fault adds to a lane's wakes now.
     pub(crate) fn extra_delay(&mut self, lane: Lane, now: Nanos) -> Nanos {
         if self.slow.is_empty() {

@@ -50,6 +50,8 @@ pub enum Concern {
     Operator = 44,
     /// Whose messages go through their bytes. Stream: connection.
     Wire = 45,
+    /// Which points of perturbation fire. Stream: node.
+    Perturb = 46,
     /// Draws of tests.
     Test = 99,
 }

@@ -238,9 +238,10 @@ impl World {
         cluster: Option<u8>,
         spec: NodeSpec,
         program: Program,
-        guards: Guards,
+        mut guards: Guards,
     ) -> NodeId {
         let id = self.next_node();
+        guards.points.set_key(self.seed.draw(Concern::Perturb, u64::from(id.0), 0));
         debug_assert_eq!(spec.node, id);
         self.net.add_node(spec);
         self.nodes.push(Node {

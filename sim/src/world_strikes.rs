@@ -1,7 +1,7 @@
 //! Strikes of the world that are more than the end of a process: crashes within a start, chosen losses, lanes that are slow for
 //! a while, disks that are set back.
 
-use super::{World, BOOT_MIN};
+use super::World;
 use crate::disk::{CrashRules, DiskCopy};
 use crate::node::{LastStop, Process, Program, SlowLane};
 use mirrorlab_model::ids::{Nanos, NodeId, Now};
@@ -19,12 +19,6 @@ impl World {
         self.bring_down(node, how);
         self.nodes[usize::from(node.0)].doom_at_start = Some(how);
         self.start(node);
-    }
-
-    /// When a process that starts now is up at the latest.
-    #[must_use]
-    pub fn started_by(&self) -> Nanos {
-        self.now + BOOT_MIN + BOOT_MIN
     }
 
     /// A start that is cut; one that writes nothing ends right after it.
@@ -48,6 +42,11 @@ impl World {
     /// Ends what [`World::slow_lane`] began with the same lane and delay.
     pub fn quicken_lane(&mut self, node: NodeId, lane: Lane, extra: Nanos) {
         self.nodes[usize::from(node.0)].slow.retain(|slow| (slow.lane, slow.extra) != (lane, extra));
+    }
+
+    /// No point of perturbation fires any more, at any node.
+    pub fn disarm_points(&mut self) {
+        self.nodes.iter_mut().for_each(|node| node.guards.points.disarm());
     }
 
     /// The lanes of a node that are slow now.

@@ -13,6 +13,7 @@ use crate::broker::orders::Orders;
 use crate::broker::pending::PendingProduces;
 use crate::broker::transactions::Transactions;
 use crate::broker::upkeep::Flushes;
+use crate::guards::points::Point;
 use crate::ids::{BrokerEpoch, BrokerId, ConnId, NodeId, Now, TopicId};
 use crate::log::Log;
 use crate::metadata::delta::MetadataDelta;
@@ -175,6 +176,11 @@ impl Broker {
 
     /// Files an input under its lane.
     pub fn accept(&mut self, now: Now, input: Input, cx: &mut Cx) {
+        if cx.guards.points.fires(Point::ExtraWake) {
+            for lane in [METADATA, CONTROLLER, CHORES] {
+                cx.wake(lane);
+            }
+        }
         match input {
             Input::Opened { conn, inbound: true, .. } => {
                 self.conns.insert(conn, Inbound { queue: VecDeque::new(), busy: false });

@@ -3,6 +3,7 @@
 use crate::broker::broker::{Broker, HEARTBEATS, ISR};
 use crate::broker::config::BrokerConfig;
 use crate::broker::lanes::{kind, timer};
+use crate::guards::points::Point;
 use crate::guards::replication as guard;
 use crate::ids::{BrokerEpoch, Nanos, Now};
 use crate::ports::Cx;
@@ -147,7 +148,8 @@ impl Broker {
         let ours = answer.incarnation == self.life.incarnation;
         if !answer.error.is_none() || !cx.guards.admits(guard::RegistrationOfThisIncarnation, ours) {
             // A predecessor's registration may still count as alive: try until its session ends.
-            cx.set_timer(timer(kind::HEARTBEAT, 0), now.mono + self.life.interval);
+            let share = if cx.guards.points.fires(Point::HeartbeatSoon) { 4 } else { 1 };
+            cx.set_timer(timer(kind::HEARTBEAT, 0), now.mono + Nanos(self.life.interval.0 / share));
             return;
         }
         if self.life.stage != Stage::Registering {
@@ -167,7 +169,8 @@ impl Broker {
         if self.life.stage == Stage::Stopped || self.life.stage == Stage::Registering {
             return;
         }
-        cx.set_timer(timer(kind::HEARTBEAT, 0), now.mono + self.life.interval);
+        let share = if cx.guards.points.fires(Point::HeartbeatSoon) { 4 } else { 1 };
+        cx.set_timer(timer(kind::HEARTBEAT, 0), now.mono + Nanos(self.life.interval.0 / share));
         if self.life.beating {
             return;
         }

@@ -3,6 +3,7 @@
 use crate::broker::broker::Broker;
 use crate::broker::lanes::{kind, timer, Chore};
 use crate::broker::lifecycle::Stage;
+use crate::guards::points::Point;
 use crate::guards::{log as log_guard, replication as guard};
 use crate::ids::{BrokerEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::log::checkpoint::{encode_clean_shutdown, write_small, Checkpoint, PartitionKey};
@@ -119,7 +120,16 @@ impl Broker {
             // Stock `producer.id.expiration.check.interval.ms`.
             Chore::Producers => 600_000,
         };
-        cx.set_timer(timer(kind::CHORE, chore as u64), now.mono + Nanos::from_millis(ms.max(1)));
+        let interval = Nanos::from_millis(ms.max(1)).0;
+        let points = &mut cx.guards.points;
+        let wait = if points.fires(Point::ChoreSoon) {
+            interval / 8
+        } else if points.fires(Point::ChoreLate) {
+            interval + interval / 2
+        } else {
+            interval
+        };
+        cx.set_timer(timer(kind::CHORE, chore as u64), now.mono + Nanos(wait.max(1)));
     }
 
     /// One task of the chores lane: finished flushes, else one chore.
@@ -145,6 +155,9 @@ impl Broker {
     /// After a roll: what was closed becomes durable, as in Kafka. And all of a log whose topic's `flush.messages` or
     /// `flush.ms` says so.
     pub(crate) fn flush_due(&mut self, now: Now, cx: &mut Cx) {
+        if cx.guards.points.fires(Point::CheckpointAtOnce) {
+            self.checkpoint_watermarks(cx);
+        }
         if self.replicas.rolled.is_empty() && self.replicas.flush_due.is_empty() {
             return;
         }

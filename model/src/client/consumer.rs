@@ -6,6 +6,7 @@ use crate::client::cluster::{Cluster, ClusterConfig, ClusterEvent};
 use crate::client::door::{earlier, Door};
 use crate::client::sessions::{Session, NO_PLACE};
 use crate::guards::client;
+use crate::guards::points::Point;
 use crate::ids::{BrokerId, LeaderEpoch, Nanos, NodeId, Now, Offset, PartitionIx};
 use crate::ports::{Cx, Input, Lane};
 use crate::wire::messages::{Isolation, EARLIEST, LATEST};
@@ -261,6 +262,9 @@ impl Consumer {
         }
         let stopped = self.is_stopped(now);
         self.cluster.set_quiet(stopped);
+        if cx.guards.points.fires(Point::ClientRefreshes) {
+            self.cluster.want_refresh();
+        }
         self.cluster.poll(now, cx, &mut events);
         for event in events {
             self.on_event(now, event, cx);

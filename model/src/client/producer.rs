@@ -14,6 +14,7 @@ use crate::client::idempotence::{advance, restamp, IdState, Idempotence};
 use crate::client::latency::Latency;
 use crate::client::transactions::{TransactionConfig, Transactional, TxnAsked};
 use crate::guards::client;
+use crate::guards::points::Point;
 use crate::ids::{BrokerId, LeaderEpoch, Nanos, NodeId, Now, Offset, PartitionIx, ProducerEpoch, ProducerId};
 use crate::ports::{Cx, Input, Lane};
 use crate::record::{BatchBuilder, BatchMeta, Identity, HEADER_LEN};
@@ -190,6 +191,9 @@ impl Producer {
     pub fn run(&mut self, now: Now, _lane: Lane, cx: &mut Cx) {
         let mut events = self.door.poll(|input| self.cluster.on_input(now, input, cx));
         self.cluster.set_quiet(self.is_idle(now));
+        if cx.guards.points.fires(Point::ClientRefreshes) {
+            self.cluster.want_refresh();
+        }
         self.cluster.poll(now, cx, &mut events);
         for event in events {
             self.on_event(now, event, cx);

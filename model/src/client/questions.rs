@@ -4,6 +4,7 @@
 use crate::client::connections::ChannelStatus;
 use crate::client::consumer::{Asked, Awaits, Consumer, Peer};
 use crate::client::door::earlier;
+use crate::guards::points::Point;
 use crate::ids::{BrokerEpoch, BrokerId, LeaderEpoch, Nanos, NodeId, Now, Offset};
 use crate::ports::Cx;
 use crate::wire::messages::{
@@ -230,7 +231,7 @@ impl Consumer {
             broker_epoch: BrokerEpoch(-1),
             max_wait_ms: self.config.max_wait.as_millis() as u32,
             min_bytes: self.config.min_bytes,
-            max_bytes: self.config.max_bytes,
+            max_bytes: if cx.guards.points.fires(Point::ConsumerFetchSmall) { 1 } else { self.config.max_bytes },
             isolation: self.config.isolation,
             session_id: next.id,
             session_epoch: next.epoch,

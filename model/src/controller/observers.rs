@@ -5,6 +5,7 @@
 //! which snapshot to load. A fetch without news waits, with one armed timer per observer at most.
 
 use crate::controller::store::Store;
+use crate::guards::points::Point;
 use crate::guards::{quorum as guard, Guards};
 use crate::ids::{ConnId, LeaderEpoch, MetadataOffset, Nanos, NodeId, Offset};
 use crate::log::ReadHint;
@@ -123,7 +124,8 @@ pub fn fetch(
             return (answer, true);
         }
     }
-    if log.read(disk, from, log.end(), request.max_bytes, true, hint, &mut answer.batches).is_err() {
+    let most = if guards.points.fires(Point::MetadataShort) { 1 } else { request.max_bytes };
+    if log.read(disk, from, log.end(), most, true, hint, &mut answer.batches).is_err() {
         answer.error = ErrorCode::KafkaStorageError;
         return (answer, true);
     }

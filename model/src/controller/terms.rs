@@ -7,6 +7,7 @@ use crate::controller::replication::not_leader;
 use crate::controller::sessions::Sessions;
 use crate::controller::state::{Entry, Note};
 use crate::controller::traces::{entry_traces, note_of, partition_changed};
+use crate::guards::points::Point;
 use crate::guards::quorum as guard;
 use crate::ids::{controller_node, ConnId, LeaderEpoch, MetadataOffset, Nanos, Now};
 use crate::metadata::batches::{pack, ReplayError};
@@ -197,7 +198,9 @@ impl Controller {
         let limit = self.config.broker.metadata_log_max_record_bytes_between_snapshots;
         let (bytes, records) = self.since_snapshot;
         let Some(store) = &mut self.store else { return };
-        if (bytes < limit && records < self.config.records_between_snapshots) || store.is_writing_snapshot() {
+        let little = bytes < limit && records < self.config.records_between_snapshots;
+        let early = records > 0 && cx.guards.points.fires(Point::SnapshotAtOnce);
+        if (little && !early) || store.is_writing_snapshot() {
             return;
         }
         self.since_snapshot = (0, 0);

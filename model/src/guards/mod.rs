@@ -67,6 +67,7 @@ pub mod client;
 pub mod controller;
 pub mod log;
 pub mod mirror;
+pub mod points;
 pub mod prototype;
 pub mod quorum;
 pub mod replication;
@@ -82,11 +83,14 @@ pub struct Guards {
     hit: [u64; WORDS],
     /// By bit. Only guards are counted: a quirk's place may be passed with every batch.
     refused: Box<[u32]>,
+    /// Points of perturbation.
+    pub points: points::Points,
 }
 
 impl Default for Guards {
     fn default() -> Self {
-        let mut guards = Self { on: [0; WORDS], hit: [0; WORDS], refused: vec![0; WORDS * 64].into() };
+        let points = points::Points::default();
+        let mut guards = Self { on: [0; WORDS], hit: [0; WORDS], refused: vec![0; WORDS * 64].into(), points };
         for row in rows() {
             guards.set(row.id, row.kind == Kind::Guard);
         }

@@ -1,6 +1,7 @@
 //! Appending, as leader and as follower. Judging comes first and changes nothing; then the bytes are written; only then do
 //! the tables follow. A failed write is taken back, so an append happens whole or not at all.
 
+use crate::guards::points::Point;
 use crate::guards::{log as guard, Guards};
 use crate::ids::{LeaderEpoch, Now, Offset};
 use crate::log::epoch_cache::EpochCache;
@@ -137,6 +138,8 @@ impl Log {
         if let Some(duplicate) = self.judge_producers(batches, count, client, guards)? {
             return Ok(duplicate);
         }
+        let tight = LogPolicy { segment_bytes: 1, ..*policy };
+        let policy = if guards.points.fires(Point::RollEarly) { &tight } else { policy };
         let stamped = stamped(batches, arena, self.end, epoch);
         let mark = self.mark();
         let mut info = self.nothing();

@@ -11,6 +11,7 @@
 //! A crash before the first rename leaves old segments and rubbish; after it, the new file is whole, and the boot goes on
 //! where the swap ended. A cut of the log in between gives the cleaning up.
 
+use crate::guards::points::Point;
 use crate::guards::{log as guard, Guards};
 use crate::ids::{Now, Offset};
 use crate::log::compact::{emptied, Left, Sieve};
@@ -131,7 +132,7 @@ impl Log {
             (upto, dirty) = (end, dirty + size);
         }
         let share_ppm = (u128::from(dirty) * 1_000_000 / u128::from((clean + dirty).max(1))) as u32;
-        let due = dirty > 0 && (overdue || share_ppm > policy.dirty_ratio_ppm);
+        let due = dirty > 0 && (overdue || share_ppm > policy.dirty_ratio_ppm || guards.points.fires(Point::CleanAll));
         let waits = upto < self.active.base;
         Dirty { from, upto: upto.max(from), bytes: dirty, share_ppm, due, waits }
     }

@@ -6,6 +6,7 @@
 
 use crate::coordinator::engine::{Engine, Machine};
 use crate::coordinator::routing::STATE_TOPIC;
+use crate::guards::points::Point;
 use crate::guards::{mirror as guard, Guards};
 use crate::ids::{ConnId, LeaderEpoch, Nanos, Now, Offset, PartitionIx, TopicIx};
 use crate::metadata::image::MetadataImage;
@@ -20,6 +21,9 @@ use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{StateWrite, WriteMirrorStatesResponse};
 use bytes::Bytes;
 use std::collections::BTreeMap;
+
+/// How much longer a queue waits whose point of perturbation fires.
+const LINGERS: Nanos = Nanos::from_millis(50);
 
 /// Who asked for a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -374,6 +378,12 @@ impl Coordinator {
         let due: Vec<PartitionIx> =
             self.shards.iter().filter(|(_, s)| s.due.is_some_and(|at| at <= now.mono)).map(|(p, _)| *p).collect();
         for partition in due {
+            if cx.guards.points.fires(Point::StateWriteLingers) {
+                if let Some(shard) = self.shards.get_mut(&partition) {
+                    shard.due = Some(now.mono + LINGERS);
+                }
+                continue;
+            }
             self.append_queue(partition, now, image, replicas, cx);
         }
     }

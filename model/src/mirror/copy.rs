@@ -2,6 +2,7 @@
 //!
 //! The order of the checks is the prototype's where it matters: the offset first (K14), then the epochs, then the append.
 
+use crate::guards::points::Point;
 use crate::guards::{alignment, mirror as guard, prototype as quirk};
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::metadata::image::MetadataImage;
@@ -152,7 +153,7 @@ impl Fetcher {
             ErrorCode::FencedLeaderEpoch | ErrorCode::NotLeaderOrFollower => self.on_new_leader(answer, local),
             ErrorCode::UnknownLeaderEpoch => self.on_unknown_epoch(answer, local),
             // Unknown topic, another id, storage trouble, corrupt data: the source may come round.
-            _ => self.set_phase(answer.slot, Phase::Delayed(local.now.mono + self.limits.backoff)),
+            _ => self.set_phase(answer.slot, self.set_aside(local)),
         }
     }
 
@@ -182,7 +183,7 @@ impl Fetcher {
             match local.replicas.append_mirrored(local.now, partition, batches, local.cx) {
                 // A cut of this log is not durable yet.
                 Ok(info) if info.batches == 0 => {
-                    return self.set_phase(answer.slot, Phase::Delayed(local.now.mono + self.limits.backoff));
+                    return self.set_phase(answer.slot, self.set_aside(local));
                 }
                 Ok(info) => {
                     let source = self.key.source;
@@ -220,10 +221,16 @@ impl Fetcher {
         local.replicas.follow_source_log_start(local.now, partition, answer.log_start, local.cx);
     }
 
+    /// Until the end of `fetch.backoff.ms`.
+    fn set_aside(&self, local: &mut Local<'_, '_>) -> Phase {
+        let short = local.cx.guards.points.fires(Point::MirrorBackoffShort);
+        Phase::Delayed(local.now.mono + Nanos(self.limits.backoff.0 / if short { 16 } else { 1 }))
+    }
+
     /// The source refuses: it leads no more, or in a newer epoch (spec 4.3 "new-leader handling").
     fn on_new_leader(&mut self, answer: &FetchPartAnswer, local: &mut Local<'_, '_>) {
         let Some(slot) = self.slot(answer.slot).copied() else { return };
-        let backoff = Phase::Delayed(local.now.mono + self.limits.backoff);
+        let backoff = self.set_aside(local);
         let Some(hint) = answer.current_leader.filter(|h| h.epoch >= LeaderEpoch(0)) else {
             return local.outcomes.push(Outcome::Fail(slot.partition, FailCause::SourceLeaderUnknown));
         };
@@ -259,7 +266,7 @@ impl Fetcher {
             }
             return self.set_phase(answer.slot, Phase::Fetching);
         }
-        self.set_phase(answer.slot, Phase::Delayed(local.now.mono + self.limits.backoff));
+        self.set_phase(answer.slot, self.set_aside(local));
     }
 
     // -------------------------------------------------------------------------------------------------------- divergence
@@ -370,7 +377,7 @@ impl Fetcher {
             slot.last_fetched_epoch = latest;
         }
         let again = before.phase == Phase::Fetching && before.last_fetched_epoch == latest;
-        let phase = if again { Phase::Delayed(local.now.mono + self.limits.backoff) } else { Phase::Fetching };
+        let phase = if again { self.set_aside(local) } else { Phase::Fetching };
         self.set_phase(at, phase);
     }
 

@@ -6,6 +6,7 @@
 //! [`Outcome`]s, and by then holds the partition no more.
 
 use crate::coordinator::routing::abs;
+use crate::guards::points::Point;
 use crate::guards::{mirror as guard, Guards};
 use crate::ids::{BrokerEpoch, BrokerId, LeaderEpoch, MirrorIx, Nanos, NodeId, Now, Offset, PartitionIx, TopicIx};
 use crate::mirror::link::Link;
@@ -476,7 +477,13 @@ impl Fetcher {
         } else if let Some(body) = self.offset_questions() {
             self.asked = Asked::Offsets;
             self.link.send(now, body.into(), Nanos::ZERO, cx);
-        } else if let Some(body) = self.fetch_request() {
+        } else if let Some(mut body) = self.fetch_request() {
+            if cx.guards.points.fires(Point::MirrorFetchSmall) {
+                body.max_bytes = 1;
+            }
+            if cx.guards.points.fires(Point::MirrorFetchAtOnce) {
+                body.max_wait_ms = 0;
+            }
             self.asked = Asked::Fetch;
             self.asked_at = now.mono;
             self.link.send(now, body.into(), self.limits.max_wait, cx);

@@ -5,6 +5,7 @@
 //! *Fetchers*: a fetcher's outcomes change states. *Time*: retries and waits. Every state is committed by the partition's
 //! coordinator before it is acted on; a new leader begins with what is committed.
 
+use crate::guards::points::Point;
 use crate::guards::{mirror as guard, prototype as quirk};
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, MirrorIx, Nanos, Now, Offset, PartitionIx, TopicId, TopicIx};
 use crate::metadata::configs::BrokerConfig;
@@ -489,6 +490,10 @@ impl MirrorManager {
                 Some(ManagerTask::Source(mirror, arrived)) => self.run_source(now, mirror, arrived, task, cx),
                 Some(ManagerTask::Inquiry(mirror, arrived)) => self.run_inquiry(now, mirror, arrived, task, cx),
                 Some(ManagerTask::Peer(conn, arrived)) => self.states.arrived(conn, arrived),
+                Some(ManagerTask::Load(partition)) if cx.guards.points.fires(Point::ShardLoadWaits) => {
+                    self.tasks.push_back(ManagerTask::Load(partition));
+                    cx.wake(LANE_MANAGER);
+                }
                 Some(ManagerTask::Load(partition)) => {
                     self.coordinator.load(partition, task.image, task.replicas, cx);
                     self.coordinator.sweep(task.image, now, task.replicas, cx);

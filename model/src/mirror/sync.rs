@@ -3,6 +3,7 @@
 //! Every destination broker keeps the leaders its fetchers need; a failure asks for a look at once, and time asks for one
 //! each refresh interval.
 
+use crate::guards::points::Point;
 use crate::guards::{mirror as guard, prototype as quirk};
 use crate::ids::{ConnId, MirrorIx, Nanos, NodeId, Now, PartitionIx, TopicId};
 use crate::metadata::configs::MirrorConfig;
@@ -160,6 +161,11 @@ impl MirrorManager {
         let topics = (!all).then(|| asking.keys().cloned().collect());
         source.asking = asking;
         source.due = now.mono + source.interval;
+        if cx.guards.points.fires(Point::SyncSoon) {
+            source.due = now.mono + Nanos(source.interval.0 / 8);
+        } else if cx.guards.points.fires(Point::SyncLate) {
+            source.due = now.mono + source.interval + source.interval;
+        }
         source.asked.append(&mut source.awaiting);
         source.link.send(now, MetadataRequest { topics }.into(), Nanos::ZERO, cx);
     }

@@ -1,6 +1,7 @@
 //! From state to state: which state is wanted, what belongs to one that is committed, and what follows when a fetcher reports or
 //! a wait is over (spec 2.3, 2.5, 2.6, decisions 1, 12, 21, 28, 33).
 
+use crate::guards::points::Point;
 use crate::guards::{alignment, mirror as guard, prototype as quirk};
 use crate::ids::{Now, PartitionIx};
 use crate::mirror::epochs::needs_bump;
@@ -192,12 +193,13 @@ impl MirrorManager {
         self.draws += 1;
         let draw = self.draws << 32 | u64::from(partition.0);
         let retry = self.settings.retry;
+        let share = if cx.guards.points.fires(Point::MirrorRetrySoon) { 10 } else { 1 };
         let Some(part) = self.part_mut(partition) else { return };
         let missed = matches!(part.cause, Some(FailCause::SourceLeaderUnknown | FailCause::SourcePartitionMissing));
         if missed && cx.guards.admits(guard::MissedPartitionIsRetried, false) {
             return; // the mutant waits for metadata of its own cluster
         }
-        part.retry_at = retry.delay(part.attempt, cx.entropy, draw).map(|d| now.mono + d);
+        part.retry_at = retry.delay(part.attempt, cx.entropy, draw).map(|d| now.mono + crate::ids::Nanos(d.0 / share));
         if let Some(at) = part.retry_at {
             self.waits.insert((at, partition));
         }

@@ -3,6 +3,7 @@
 //! The watermark is the smallest log end over the *maximal* ISR (committed and proposed, KIP-497) and over followers that
 //! are about to join; it stands still while the ISR is smaller than `min.insync.replicas` (KIP-966).
 
+use crate::guards::points::Point;
 use crate::guards::{mirror, replication as guard, transactions};
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::log::{AppendError, AppendInfo, ProducerRefusal, RaisedMarker};
@@ -347,6 +348,9 @@ impl Replicas {
         }
         self.mark_log_dirty(slot);
         self.note_flush_due(slot);
+        if cx.guards.points.fires(Point::FlushAtOnce) {
+            self.flush_due.push(self.hot[slot].partition);
+        }
     }
 
     /// What an append at a leader sets going: followers fall behind, readers have news, a lone leader commits at once.

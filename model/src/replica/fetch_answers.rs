@@ -1,5 +1,6 @@
 //! What a replica fetcher does with answers (stock `AbstractFetcherThread`, spec 3.8, 3.9).
 
+use crate::guards::points::Point;
 use crate::guards::replication as guard;
 use crate::ids::{LeaderEpoch, Nanos, Now, Offset};
 use crate::log::AppendError;
@@ -81,7 +82,7 @@ impl Fetcher {
             return;
         }
         let Some(at) = replicas.slot(slot.partition) else { return };
-        let until = now.mono + config.backoff;
+        let until = now.mono + backoff(config, cx);
         match part.error {
             ErrorCode::None if part.misaligned => self.misaligned(at, part, replicas, now, cx),
             ErrorCode::None if part.diverging.is_some() => self.diverged(at, part, until, replicas, now, cx),
@@ -221,7 +222,7 @@ impl Fetcher {
         cx: &mut Cx,
     ) {
         let asked = std::mem::take(&mut self.asked);
-        let until = now.mono + config.backoff;
+        let until = now.mono + backoff(config, cx);
         for (at, slot_no) in asked.into_iter().enumerate() {
             let slot = self.slots[slot_no as usize];
             if slot.state != FetchState::OutOfRange
@@ -297,4 +298,10 @@ impl Fetcher {
             }
         }
     }
+}
+
+/// `replica.fetch.backoff.ms`.
+fn backoff(config: &FetcherConfig, cx: &mut Cx) -> Nanos {
+    let short = cx.guards.points.fires(Point::ReplicaBackoffShort);
+    Nanos(config.backoff.0 / if short { 16 } else { 1 })
 }

@@ -2,6 +2,7 @@
 //!
 //! Order matters: a position is believed only after the divergence check (R11) and only in the present leader epoch (R03).
 
+use crate::guards::points::Point;
 use crate::guards::{replication as guard, transactions};
 use crate::ids::{ConnId, LeaderEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::ports::Cx;
@@ -41,6 +42,11 @@ enum Look {
 impl Replicas {
     /// A fetch request. Sessions, epochs and answers follow KIP-227.
     pub fn fetch(&mut self, conn: ConnId, correlation: u32, request: &FetchRequest, now: Now, cx: &mut Cx) -> Fetched {
+        if request.session_id != 0 && cx.guards.points.fires(Point::FetchSessionEvicted) {
+            if let Some(at) = self.sessions.find(request.session_id) {
+                self.sessions.close(at);
+            }
+        }
         let session = match self.session_of(conn, request, now.mono) {
             Ok(session) => session,
             Err(error) => {
@@ -58,14 +64,16 @@ impl Replicas {
             }
         }
         self.sessions.take(session, conn, request, now.mono);
+        let points = &mut cx.guards.points;
         let parked = Parked {
             conn,
             correlation,
             deadline: now.mono + Nanos::from_millis(u64::from(request.max_wait_ms)),
-            min_bytes: request.min_bytes,
-            max_bytes: request.max_bytes,
+            min_bytes: if points.fires(Point::FetchWaitsInVain) { u32::MAX } else { request.min_bytes },
+            max_bytes: if points.fires(Point::FetchCutShort) { 1 } else { request.max_bytes },
         };
-        let at_once = request.max_wait_ms == 0 || request.min_bytes == 0;
+        let asks_at_once = request.max_wait_ms == 0 || request.min_bytes == 0;
+        let at_once = asks_at_once || points.fires(Point::FetchAnswersAtOnce);
         match self.serve(session, &parked, at_once, now, cx) {
             Some(answer) => Fetched::Answer(Box::new(answer)),
             None => {

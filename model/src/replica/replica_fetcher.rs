@@ -4,6 +4,7 @@
 //! A request names only partitions whose position changed. An answer counts only for the offset *and* the leader epoch that
 //! the request carried (R15, R16). One bad partition waits alone: it leaves the session for the backoff and the others go on.
 
+use crate::guards::points::Point;
 use crate::guards::replication as guard;
 use crate::ids::{BrokerEpoch, BrokerId, ConnId, LeaderEpoch, Nanos, NodeId, Now, Offset, PartitionIx, TopicIx};
 use crate::ports::{Cx, Lane, Timer};
@@ -515,7 +516,15 @@ impl Fetcher {
     fn ask(&mut self, me: BrokerId, broker_epoch: BrokerEpoch, config: &FetcherConfig, now: Now, cx: &mut Cx) {
         let body = if self.out_of_range.is_empty() {
             match self.fetch_request(me, broker_epoch, config, now.mono) {
-                Some(request) => Body::from(request),
+                Some(mut request) => {
+                    if cx.guards.points.fires(Point::ReplicaFetchSmall) {
+                        request.max_bytes = 1;
+                    }
+                    if cx.guards.points.fires(Point::ReplicaFetchAtOnce) {
+                        request.max_wait_ms = 0;
+                    }
+                    Body::from(request)
+                }
                 None => return,
             }
         } else {

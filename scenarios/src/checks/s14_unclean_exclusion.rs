@@ -27,6 +27,10 @@ pub(super) fn entered<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, befo
 /// A broker came back after an unclean stop, and is registered: the controller has put it out of both sets. A lone ISR
 /// member without eligible leader replicas stays, because nobody else could ever lead (the rule before KIP-966).
 pub(super) fn registered<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost) {
+    // Nobody asks a controller about the topic of a partition that is no more.
+    if cx.sight.image(cx.at.cluster).is_some_and(|image| image.partition(cx.partition()).is_none()) {
+        return;
+    }
     let Some(at) = g.position(cx.slot).filter(|at| g.members[*at].lossy()) else { return };
     let bit = 1 << (at as u32 & 31);
     let others = (g.isr | g.elr) & !bit != 0;

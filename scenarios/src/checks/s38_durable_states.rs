@@ -70,6 +70,10 @@ pub(super) fn loaded<S: Sight>(cx: &mut Cx<'_, S>, c: &ClusterGhost, end: Offset
     found.sort_unstable();
     for (ix, g) in c.partitions.iter().enumerate() {
         let ix = PartitionIx(ix as u32);
+        // The states of a topic that is deleted are swept away (decision 18).
+        if cx.sight.image(cx.at.cluster).is_some_and(|image| image.partition(ix).is_none()) {
+            continue;
+        }
         if g.life().is_some_and(|life| life.home == home) && found.binary_search(&ix).is_err() {
             cx.at.partition = Some(ix);
             cx.broken("S38", "its committed state, served by its coordinator", "none");

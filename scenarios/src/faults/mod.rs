@@ -1,5 +1,6 @@
 //! Carries out the steps of a timeline: strikes faults, remembers how each ends, and gives operators their orders.
 
+pub mod calm;
 mod elections;
 mod network;
 mod operators;

@@ -213,6 +213,9 @@ pub struct Chaos {
     /// What it may do to acknowledged records. Default: whatever the budgets allow; a loss that its faults account for is excused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
+    /// Whether each point of perturbation is armed with a chance of one in four (see `perturb` of the file). Default false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub perturb: bool,
     /// Only these clusters. Default: all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub on: Vec<String>,

@@ -364,6 +364,8 @@ fn registry(b: &mut Build<'_>, root: &mut Table<'_, '_>) {
     let quirks = || vocabulary.quirks.iter().map(|q| &**q).collect();
     b.stage.guards_off = root.names(&mut b.cx, "guards_off", ("guard", "guards"), guards);
     b.stage.quirks = root.names(&mut b.cx, "quirks", ("quirk", "quirks"), quirks);
+    let points = || vocabulary.points.iter().map(|p| &**p).collect();
+    b.stage.perturb = root.names(&mut b.cx, "perturb", ("point", "points of perturbation"), points);
     b.stage.quirks_off = root.names(&mut b.cx, "quirks_off", ("quirk", "quirks"), quirks);
     if let Some(both) = b.stage.quirks.iter().find(|q| b.stage.quirks_off.contains(q)) {
         let message = format!("quirk `{both}` is both on and off");

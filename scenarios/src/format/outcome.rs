@@ -57,6 +57,7 @@ impl Build<'_> {
             }
         }
         let mode = t.one_of(&mut self.cx, "mode", Mode::NAMED);
+        let perturb = t.boolean(&mut self.cx, "perturb").unwrap_or(false);
         self.check_tolerance(&mut t, mode);
         if strikes.values().all(|s| s.weight == 0) {
             let message = "[chaos] has nothing to draw from".to_owned();
@@ -64,7 +65,7 @@ impl Build<'_> {
             self.cx.error(&t.span, "missing-key", message, help);
         }
         t.finish(&mut self.cx);
-        Some(Chaos { every, start, stop, max_down, max_at_once, mode, on, strikes })
+        Some(Chaos { every, start, stop, max_down, max_at_once, mode, perturb, on, strikes })
     }
 
     /// What takes acknowledged records is not drawn by accident.

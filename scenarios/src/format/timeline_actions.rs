@@ -128,8 +128,9 @@ impl Build<'_> {
     fn message_action(&mut self, name: &At<String>, t: &mut Table<'_, '_>) -> Option<Action> {
         let kind = self.required(t, "kind", "\"FetchRequest\"");
         let vocabulary = self.cx.vocabulary;
-        if let Some(at) = kind.as_ref().filter(|at| !vocabulary.messages.iter().any(|m| *m == at.value)) {
-            let valid = vocabulary.messages.iter().map(|m| &**m);
+        let is_known = |kind: &str| kind == "any" || vocabulary.messages.iter().any(|m| *m == kind);
+        if let Some(at) = kind.as_ref().filter(|at| !is_known(&at.value)) {
+            let valid = std::iter::once("any").chain(vocabulary.messages.iter().map(|m| &**m));
             self.cx.unknown(at, "unknown-name", ("kind of message", "kinds of messages"), valid);
         }
         self.needs(t, "extra", "\"200 ms\"");

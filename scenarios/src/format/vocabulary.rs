@@ -3,6 +3,7 @@
 
 use crate::faults::LANES;
 use crate::marks::Mark;
+use mirrorlab_model::guards::points::Point;
 use mirrorlab_model::metadata::configs::{broker_keys, mirror_keys, topic_keys, topic_synonym, KeyInfo};
 use mirrorlab_model::wire::messages::Body;
 use std::borrow::Cow;
@@ -79,6 +80,8 @@ pub struct Vocabulary {
     pub invariants: Vec<Name>,
     /// Marks that a run can reach.
     pub marks: Vec<Name>,
+    /// Points of perturbation.
+    pub points: Vec<Name>,
     /// Kinds of messages, as `delay-messages` and `duplicate` name them.
     pub messages: Vec<Name>,
     /// Lanes of a broker, as `slow-lane` names them.
@@ -109,6 +112,7 @@ impl Vocabulary {
             quirks: named(false),
             invariants,
             marks: Mark::ALL.iter().map(|(_, name, _)| Name::from(*name)).collect(),
+            points: Point::ALL.iter().map(|(_, name, ..)| Name::from(*name)).collect(),
             messages: Body::NAMES.iter().map(|name| Name::from(*name)).collect(),
             lanes: LANES.iter().map(|(name, _)| Name::from(*name)).collect(),
             broker_keys: keys(BROKER_KEYS, &broker_keys(), true),

@@ -118,6 +118,49 @@ fn chaos_strikes_inside_tasks_as_often_as_it_is_told() {
     assert!(same == all && some * 4 > all && some * 4 < all * 3, "{some} of {all}");
 }
 
+/// Every kind that replicas can stand.
+const EVERY_KIND: &str = include_str!("../../faults/every_kind.toml");
+
+#[test]
+fn within_tolerance_every_strike_that_may_lose_something_asks_first() {
+    let scenario = Scenario::parse("x.toml", EVERY_KIND).unwrap_or_else(|e| panic!("{}", e.render(false)));
+    let free = Scenario::parse("x.toml", &EVERY_KIND.replace("mode = \"within_tolerance\"\n", "")).unwrap();
+    let mut risks = 0;
+    for seed in 0..40 {
+        let plan = Plan::resolve(&scenario, seed, &Overrides::default());
+        assert!(plan.stage.timeline.iter().all(|step| step.within_tolerance == step.action.may_lose()));
+        risks += plan.stage.timeline.iter().filter(|step| step.within_tolerance).count();
+        round_trip(&plan, &scenario);
+        // The mode changes no draw.
+        let mut same = Plan::resolve(&free, seed, &Overrides::default()).stage.timeline;
+        same.iter_mut().for_each(|step| step.within_tolerance = step.action.may_lose());
+        assert_eq!(plan.stage.timeline, same);
+    }
+    assert!(risks > 40);
+}
+
+#[test]
+fn strikes_that_are_not_drawn_leave_those_before_them_alone() {
+    let of = |text: &str, seed| {
+        let scenario = Scenario::parse("x.toml", text).unwrap_or_else(|e| panic!("{}", e.render(false)));
+        Plan::resolve(&scenario, seed, &Overrides::default()).stage.timeline
+    };
+    for seed in 0..20 {
+        let all = of(EVERY_KIND, seed);
+        let few = of(&EVERY_KIND.replace("start = \"3 s\"", "start = \"3 s\"\nstop = \"30 s\""), seed);
+        assert!(few.iter().all(|step| all.contains(step)) && few.len() < all.len());
+    }
+}
+
+#[test]
+fn points_of_perturbation_are_armed_one_time_in_four() {
+    let scenario = Scenario::parse("x.toml", EVERY_KIND).unwrap_or_else(|e| panic!("{}", e.render(false)));
+    let all = scenario.vocabulary().points.len();
+    let armed: usize =
+        (0..40).map(|seed| Plan::resolve(&scenario, seed, &Overrides::default()).stage.perturb.len()).sum();
+    assert!(all >= 20 && (40 * all / 5..40 * all / 3).contains(&armed), "{armed} of {}", 40 * all);
+}
+
 #[test]
 fn the_command_line_beats_the_file() {
     let scenario =

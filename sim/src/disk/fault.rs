@@ -105,6 +105,12 @@ impl NodeDisk {
         self.faults.rules.remove(at).failed.get()
     }
 
+    /// Whether anything is wrong with it that a fault began: errors, a stall, no room, another speed than a disk has.
+    #[must_use]
+    pub fn is_troubled(&self) -> bool {
+        self.faults.armed() || self.stalled() || self.capacity != u64::MAX || self.model != DiskModel::default()
+    }
+
     /// Lifts all rules.
     pub fn lift_errors(&mut self) {
         self.faults.rules.clear();
