@@ -6,7 +6,7 @@ use crate::format::{Diagnostics, Scenario};
 use toml::{Table, Value};
 
 /// The order in which a reader expects what a file says.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 18] = [
     "title",
     "why",
     "tier",
@@ -16,6 +16,7 @@ const ORDER: [&str; 17] = [
     "guards_off",
     "quirks",
     "quirks_off",
+    "perturb",
     "wire",
     "clusters",
     "links",
