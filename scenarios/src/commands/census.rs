@@ -77,7 +77,9 @@ fn take(value: &Value, counts: &mut Counts) {
     }
     let own = value.get("census").or_else(|| value.get("runs").is_some_and(Value::is_u64).then_some(value));
     let Some(own) = own.and_then(Value::as_object) else { return };
-    let more: Counts = own.iter().filter_map(|(key, n)| Some((key.clone(), n.as_u64()?))).collect();
+    // A sweep tells in how many runs, too.
+    let count = |n: &Value| n.as_u64().or_else(|| n.get("total")?.as_u64());
+    let more: Counts = own.iter().filter_map(|(key, n)| Some((key.clone(), count(n)?))).collect();
     add(counts, &more);
 }
 
@@ -94,8 +96,10 @@ mod tests {
         let run = serde_json::json!({ "census": { "runs": 1, "fault.kill": 2 } });
         let matrix = serde_json::json!({ "census": { "runs": 9 }, "rows": [{ "record": run }, { "record": run }] });
         let alone = serde_json::json!({ "runs": 3, "fault.kill": 1 });
+        let tally = |n: u64| serde_json::json!({ "total": n, "runs": 1 });
+        let sweep = serde_json::json!({ "runs": 2, "census": { "runs": tally(2), "fault.kill": tally(4) } });
         let mut counts = Counts::new();
-        [run, matrix, alone].iter().for_each(|value| take(value, &mut counts));
-        assert_eq!(counts, Counts::from([("runs".to_owned(), 6), ("fault.kill".to_owned(), 7)]));
+        [run, matrix, alone, sweep].iter().for_each(|value| take(value, &mut counts));
+        assert_eq!(counts, Counts::from([("runs".to_owned(), 8), ("fault.kill".to_owned(), 11)]));
     }
 }

@@ -3,8 +3,7 @@
 use super::place::Place;
 use super::words::{self, Words, CAUSE, HEAVY, MIDDLE, PATH};
 use crate::run::Run;
-use crate::story::partition_name;
-use mirrorlab_model::ids::{Nanos, NodeId};
+use mirrorlab_model::ids::{Nanos, NodeId, PartitionIx};
 use mirrorlab_model::trace::Trace;
 use mirrorlab_reports::record::{Record, Violation};
 use mirrorlab_sim::causes::{Causes, What};
@@ -84,13 +83,20 @@ fn traced(run: &Run, causes: &Causes, place: &Place, past: &[u64]) -> Vec<Line> 
         }
         let via = if words.weight >= MIDDLE { via(run, causes, *step, event.node) } else { String::new() };
         let of = words.partition.filter(|_| place.partitions.len() != 1);
-        let place = of.map_or(String::new(), |partition| {
-            let name = partition_name(world, setup, event.node, partition);
-            name.split_once('/').map_or(name.clone(), |(_, rest)| rest.to_owned())
-        });
+        let place = of.zip(cluster).map_or(String::new(), |(partition, cluster)| named(run, cluster, partition));
         lines.push(Line { at, step: *step, node: name(run, event.node), via, count: 1, words, place });
     }
     lines
+}
+
+/// `orders-3`; a partition that is gone by its index.
+fn named(run: &Run, cluster: u8, partition: PartitionIx) -> String {
+    let lab = run.lab();
+    let name = lab.setup.image(&lab.world, cluster).and_then(|image| {
+        let known = image.partition(partition)?;
+        Some(format!("{}-{}", image.topic(known.topic)?.name, known.number))
+    });
+    name.unwrap_or_else(|| format!("partition {partition}"))
 }
 
 /// Faults and orders, by what the story tells: they come from outside, so they have no past of their own.
