@@ -146,6 +146,9 @@ enum Command {
     Checks {
         /// Its id, such as S2 or L8.
         id: Option<String>,
+        /// List what excuses a property that does not hold, and whose it is.
+        #[arg(long, conflicts_with = "id")]
+        excuses: bool,
     },
     /// Print the JSON schema of scenario files, for editors.
     Schema,
@@ -227,7 +230,11 @@ pub fn main() -> ExitCode {
         }),
         Command::Guards { name, .. } => list_guards(name.as_deref()),
         Command::Census { paths, html, json } => crate::commands::census::census(&paths, html.as_deref(), json),
-        Command::Checks { id } => list_checks(id.as_deref()),
+        Command::Checks { excuses: true, .. } => {
+            crate::checks::excuses::lines().iter().for_each(|line| tell!("{line}"));
+            Ok(0)
+        }
+        Command::Checks { id, .. } => list_checks(id.as_deref()),
         Command::Schema => {
             tell!("{}", serde_json::to_string_pretty(&crate::format::schema()).unwrap_or_default());
             Ok(0)

@@ -237,6 +237,10 @@ impl<'a> Eye<'a> {
             NodeRef::Brokers(cluster) => {
                 self.setup.cluster(cluster).map_or(Vec::new(), |c| self.setup.clusters[usize::from(c)].brokers.clone())
             }
+            NodeRef::Controllers(cluster) => {
+                let here = self.setup.cluster(cluster).and_then(|c| self.setup.clusters.get(usize::from(c)));
+                here.map_or(Vec::new(), |c| c.controllers.clone())
+            }
             NodeRef::Client(name) => {
                 let family = format!("{name}-");
                 let all = self.setup.producers.iter().chain(&self.setup.consumers);

@@ -67,6 +67,18 @@ impl Given {
     }
 }
 
+impl Given {
+    /// The first answer that a step does not expect, in a run that ended before its time: what was not answered yet says nothing.
+    #[must_use]
+    pub fn wrong_answer(&self, stage: &Stage, lab: &Lab) -> Option<Expectation> {
+        let is_open = |entry: &Entry| entry.orders.last().is_some_and(|id| lab.outcome(*id).is_none());
+        let entries = self.entries.iter().filter(|entry| !is_open(entry)).cloned().collect();
+        let mut all = Vec::new();
+        Self { entries }.expectations(stage, lab, &mut all);
+        all.into_iter().find(|expectation| !expectation.met)
+    }
+}
+
 /// The answer to a step's last order, or why there is none.
 fn answered(entry: &Entry, lab: &Lab) -> String {
     let Some(id) = entry.orders.last() else { return "no answer".to_owned() };

@@ -867,7 +867,14 @@ impl Run {
         if let Some(first) = violations.first() {
             let names = |v: &Violation| expected.contains(&v.id);
             if wanted {
-                return if violations.iter().any(names) {
+                // What the story rests on has to be so as well: the answers to its orders.
+                let wrong = self.given.wrong_answer(&self.job.plan.stage, &self.lab);
+                return if let Some(e) = wrong.filter(|_| violations.iter().any(names)) {
+                    (
+                        Verdict::Unmet,
+                        format!("{} broke first, but {}: expected {}, got {}", first.id, e.what, e.expected, e.got),
+                    )
+                } else if violations.iter().any(names) {
                     (Verdict::Pass, format!("{} broke first, as expected", first.id))
                 } else {
                     (Verdict::Unmet, format!("{} broke first, not {}", first.id, expected.join(" or ")))

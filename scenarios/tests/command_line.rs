@@ -141,6 +141,7 @@ fn what_it_explains() {
     insta::assert_snapshot!("checks_one", out(&["checks", "s2"]));
     assert!(out(&["guards"]).lines().count() > 30);
     assert!(out(&["checks"]).lines().count() > 30);
+    assert!(out(&["checks", "--excuses"]).contains("\norder waits (operator)\n  The operator's last order waits"));
     let schema: serde_json::Value = serde_json::from_str(&out(&["schema"])).unwrap();
     assert!(schema["properties"]["clusters"].is_object());
     assert!(out(&["check", "replication"]).contains("short.toml: ok"));
@@ -285,6 +286,23 @@ fn a_step_that_never_strikes_is_unmet() {
         let out = mirrorlab(folder.path(), &["run", "t.toml"]);
         let told = text(&out.stdout);
         assert_eq!(out.status.code(), Some(7), "{told}");
+        assert!(told.contains(why), "{told}");
+    }
+}
+
+/// An expected violation does not make up for an answer that the story rests on and that was another one.
+#[test]
+fn an_answer_that_is_not_the_expected_one_is_unmet_whatever_broke() {
+    let story = std::fs::read_to_string(scenarios().join("must_fail/mirror_leader_keeps_source_epochs.toml")).unwrap();
+    for (answer, exit, why) in
+        [("NONE", 0, "as expected"), ("INVALID_REQUEST", 7, "expected INVALID_REQUEST, got NONE")]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let file = story.replace("expect_error = \"NONE\"", &format!("expect_error = \"{answer}\""));
+        std::fs::write(folder.path().join("t.toml"), file).unwrap();
+        let out = mirrorlab(folder.path(), &["run", "t.toml"]);
+        let told = text(&out.stdout);
+        assert_eq!(out.status.code(), Some(exit), "{told}");
         assert!(told.contains(why), "{told}");
     }
 }

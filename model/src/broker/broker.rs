@@ -146,6 +146,12 @@ impl Broker {
         self.config.node
     }
 
+    /// Whether others find somebody here who knows mirrors.
+    #[must_use]
+    pub fn has_mirrors(&self) -> bool {
+        self.config.release.has_mirrors()
+    }
+
     /// What it says its cluster's id is.
     #[must_use]
     pub fn cluster_id(&self) -> &std::sync::Arc<str> {

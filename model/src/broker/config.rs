@@ -20,6 +20,14 @@ impl Release {
     /// Fetch 12 (KIP-595): whoever fetches and tells its last epoch hears where the logs part.
     const DIVERGENCE_TOLD: Self = Self { major: 2, minor: 7 };
 
+    /// The releases with a number that clusters may be of: the first number, and the last of the second ones.
+    pub const KNOWN: [(u16, u16); 3] = [(2, 8), (3, 9), (4, 2)];
+
+    /// Whether there is such a release.
+    #[must_use]
+    pub fn is_known(self) -> bool {
+        Self::KNOWN.iter().any(|(major, minors)| *major == self.major && self.minor <= *minors)
+    }
     /// Whether a fetch of a reader from elsewhere is told where its log and this one part.
     #[must_use]
     pub fn tells_divergence(self) -> bool {

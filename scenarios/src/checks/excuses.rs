@@ -51,8 +51,10 @@ pub enum Excuse {
     CutOff,
     /// The source cluster cannot be reached, for good.
     SourceDown,
-    /// The operator holds the mirror: paused or stopped.
-    Held,
+    /// So few controllers are up that none of them can lead.
+    NoController,
+    /// The source's release knows nothing of mirrors, and nobody said that one way is enough (`allow.one.way`).
+    SourceRefuses,
     /// The operator's last order waits behind one that is repeated: it was never sent.
     OrderWaits,
     /// The mirror is in FAILED until an operator recovers it.
@@ -64,13 +66,14 @@ pub enum Excuse {
     /// More partitions were added to the copy than its source has.
     NoSourcePartition,
     /// A replica, or a mirror, was away for longer than `delete.retention.ms`: tombstones went before it saw them, and it keeps
-    /// what they deleted. Kafka's own limit of compacted topics.
+    /// what they deleted; so did markers of transactions, and it ends those with the next ones. Kafka's own limit of compacted
+    /// topics.
     AwayTooLong,
 }
 
 impl Excuse {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::UncleanElection,
         Self::LossyCrashes,
         Self::UncleanStops,
@@ -81,7 +84,8 @@ impl Excuse {
         Self::NodeDown,
         Self::CutOff,
         Self::SourceDown,
-        Self::Held,
+        Self::NoController,
+        Self::SourceRefuses,
         Self::OrderWaits,
         Self::FailedForGood,
         Self::NoResetPolicy,
@@ -104,13 +108,42 @@ impl Excuse {
             Self::NodeDown => "node down",
             Self::CutOff => "cut off",
             Self::SourceDown => "source down",
-            Self::Held => "held by the operator",
+            Self::NoController => "no controller",
+            Self::SourceRefuses => "the source refuses",
             Self::OrderWaits => "order waits",
             Self::FailedForGood => "failed for good",
             Self::NoResetPolicy => "no reset policy",
             Self::OpenTransaction => "open transaction",
             Self::NoSourcePartition => "no such partition at the source",
             Self::AwayTooLong => "away for longer than delete.retention.ms",
+        }
+    }
+
+    /// What it says.
+    #[must_use]
+    pub const fn says(self) -> &'static str {
+        match self {
+            Self::UncleanElection => "The topic allows unclean elections, and there was one.",
+            Self::LossyCrashes => "At least min.insync.replicas replicas of the partition lost power or disk at a time.",
+            Self::UncleanStops => "At least min.insync.replicas replicas stopped uncleanly at a time (KIP-966).",
+            Self::OrderedCut => "The operator ordered the partition to follow a source that lacks these records.",
+            Self::SourceCut => "The source lost what it had acknowledged, and the mirror followed it.",
+            Self::NoEligibleReplica => "Nobody who may lead is up.",
+            Self::TooFewReplicas => "Fewer live replicas than min.insync.replicas.",
+            Self::NodeDown => "The node is down for good.",
+            Self::CutOff => "The network between two nodes is down for good.",
+            Self::SourceDown => "The source cluster cannot be reached, for good.",
+            Self::NoController => "So few controllers are up, for good, that none of them can lead.",
+            Self::SourceRefuses => "The source's release knows nothing of mirrors, and allow.one.way is not set.",
+            Self::OrderWaits => "The operator's last order waits behind one that is repeated: it was never sent.",
+            Self::FailedForGood => "The mirror is in FAILED until an operator recovers it.",
+            Self::NoResetPolicy => "A consumer without a reset policy gave a partition up.",
+            Self::OpenTransaction => "A transaction is open: the stable offset waits for its end.",
+            Self::NoSourcePartition => "More partitions were added to the copy than its source has.",
+            Self::AwayTooLong => {
+                "A replica, or a mirror, was away for longer than delete.retention.ms: tombstones and markers of transactions went \
+                 before it saw them. Kafka's own limit of compacted topics."
+            }
         }
     }
 
@@ -124,11 +157,12 @@ impl Excuse {
             | Self::TooFewReplicas
             | Self::NodeDown
             | Self::CutOff
+            | Self::NoController
             | Self::SourceDown => Whose::Environment,
             // An unclean election is a setting that prefers service to data.
             Self::UncleanElection
             | Self::OrderedCut
-            | Self::Held
+            | Self::SourceRefuses
             | Self::OrderWaits
             | Self::FailedForGood
             | Self::NoSourcePartition => Whose::Operator,
@@ -136,6 +170,12 @@ impl Excuse {
             Self::NoResetPolicy | Self::OpenTransaction => Whose::Client,
         }
     }
+}
+
+/// The list for people: a line for each, and one for what it says.
+#[must_use]
+pub fn lines() -> Vec<String> {
+    Excuse::ALL.iter().map(|e| format!("{} ({})\n  {}", e.name(), e.whose().name(), e.says())).collect()
 }
 
 /// An excuse that was used.

@@ -19,6 +19,10 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) -> Option<Nanos> {
         // Partitions that were added before the topic was mirrored may have no source, and wait until there is one.
         if mirror.retries && !p.ghost.born_a_copy && look.lacks_source(p) {
             look.excuse("L11", Excuse::NoSourcePartition, Some(p), Some(node));
+        } else if mirror.retries && look.source_refuses(p) {
+            look.excuse("L11", Excuse::SourceRefuses, Some(p), Some(node));
+        } else if mirror.retries && !look.lacks_source(p) && look.source_is_down(p) {
+            look.excuse("L11", Excuse::SourceDown, Some(p), Some(node));
         } else if mirror.retries {
             due = due.zip(mirror.retry_at).map(|(last, at)| last.max(at));
             let got = "FAILED, to be retried";

@@ -29,7 +29,7 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
         let company = mirrors.entry((p.cluster, mirror.mirror)).or_default();
         if for_good || look.source_is_down(p) {
             company.bad.push(p.ix);
-        } else if !look.too_few(p) {
+        } else if !look.too_few(p) && !look.source_refuses(p) {
             company.stalled.push((p.ix, node, mirror.state));
         }
     });

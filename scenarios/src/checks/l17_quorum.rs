@@ -15,7 +15,7 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
         let voters = seen.iter().filter(|(_, v)| !v.is_observer).count();
         if voters * 2 <= c.controllers.len() {
             for node in c.controllers.iter().filter(|n| !look.sight.is_up(**n)) {
-                look.excuse("L17", Excuse::NodeDown, None, Some(*node));
+                look.excuse("L17", Excuse::NoController, None, Some(*node));
             }
             if c.controllers.iter().all(|n| look.sight.is_up(*n)) {
                 look.stall_at("L17", cluster as u8, "a majority of controllers with their own disks", voters);

@@ -9,6 +9,9 @@ use super::sight::{MirrorSight, Sight};
 use mirrorlab_model::ids::{NodeId, PartitionIx};
 use std::fmt::Display;
 
+/// Properties that hold in a cluster without a controller too: what brokers serve, clients get; and time goes on.
+const OF_CLIENTS: [&str; 3] = ["L1", "L13", "L19"];
+
 /// A partition under the eye.
 #[derive(Clone, Copy)]
 pub struct Spot<'a> {
@@ -50,12 +53,26 @@ impl<'a, S: Sight> Look<'a, S> {
         got: impl Display,
     ) {
         let at = self.spot(spot, node);
+        self.left(id, at, expected, got);
+    }
+    fn left(&mut self, id: &'static str, at: At, expected: impl Display, got: impl Display) {
+        if !OF_CLIENTS.contains(&id) && self.has_no_controller(at.cluster) {
+            let text = place_name(self.sight, self.roster, at);
+            return self.report.excuse(id, Excuse::NoController, text);
+        }
         self.report.broken(id, at, expected, got);
+    }
+    /// Whether so few controllers of a cluster are up that none of them can lead.
+    #[must_use]
+    pub fn has_no_controller(&self, cluster: u8) -> bool {
+        let all = &self.roster.clusters[usize::from(cluster)].controllers;
+        let up = all.iter().filter(|node| self.sight.is_up(**node)).count();
+        up * 2 <= all.len()
     }
     /// Something is not so yet in a whole cluster.
     pub fn stall_at(&mut self, id: &'static str, cluster: u8, expected: impl Display, got: impl Display) {
         let at = self.place(cluster, None, None);
-        self.report.broken(id, at, expected, got);
+        self.left(id, at, expected, got);
     }
     /// Something need not be so.
     pub fn excuse(&mut self, id: &'static str, excuse: Excuse, spot: Option<Spot<'_>>, node: Option<NodeId>) {
@@ -108,6 +125,28 @@ impl<'a, S: Sight> Look<'a, S> {
         let origin = self.at(cluster, there).map(|o| slot_of(o.ghost.leader));
         let node = origin.and_then(|slot| self.roster.broker(cluster, slot));
         node.is_none_or(|node| !self.sight.is_up(node))
+    }
+    /// Whether a partition's source, or the source of that, answers no question of mirrors, and its own is asked.
+    #[must_use]
+    pub fn source_refuses(&mut self, spot: Spot<'_>) -> bool {
+        let image = self.sight.image(spot.cluster);
+        let mirror = image.and_then(|image| image.mirror(image.mirror_of(image.partition(spot.ix)?.topic)?.0));
+        if mirror.is_none_or(|mirror| mirror.config.allow_one_way) {
+            return false;
+        }
+        let mut seen = vec![(spot.cluster, spot.ix)];
+        while let Some((cluster, ix)) = seen.last().and_then(|(c, ix)| self.at(*c, *ix)).and_then(|at| self.source(at))
+        {
+            let brokers = &self.roster.clusters[usize::from(cluster)].brokers;
+            if brokers.iter().any(|node| self.sight.knows_no_mirrors(*node)) {
+                return true;
+            }
+            if seen.contains(&(cluster, ix)) {
+                return false;
+            }
+            seen.push((cluster, ix));
+        }
+        false
     }
     /// Whether the source's metadata is there to be seen, and has no such partition.
     #[must_use]

@@ -75,7 +75,7 @@ impl Walk {
 
     /// The next batch.
     pub(super) fn see(&mut self, batch: &BatchView<'_>) {
-        if batch.last_offset() < self.from || batch.base_offset() >= self.to || self.wrong.is_some() {
+        if batch.last_offset() < self.from || batch.next_offset() > self.to || self.wrong.is_some() {
             return;
         }
         if batch.base_offset() > self.at {

@@ -168,6 +168,8 @@ pub trait Sight {
     fn voter(&self, node: NodeId) -> Option<VoterSight>;
     /// The metadata log of a controller that runs.
     fn metadata_log(&self, node: NodeId) -> Option<Self::Log<'_>>;
+    /// A broker that is up is of a release that answers no question of mirrors.
+    fn knows_no_mirrors(&self, node: NodeId) -> bool;
     /// A broker's registration as it knows it.
     fn broker_epoch(&self, node: NodeId) -> Option<BrokerEpoch>;
     /// A replica in a running broker.

@@ -2,6 +2,7 @@
 
 mod compacted;
 mod compaction;
+mod excused;
 mod fake;
 mod live;
 mod lived;
@@ -444,6 +445,35 @@ fn s16_sees_swallowed_writes_and_repeated_sequences() {
     mirrorlab_model::record::stamp(&mut again, Offset(8), LeaderEpoch(1));
     play.commit(0, 1, &again.into());
     assert_eq!(play.quiet(), ["S16"]);
+}
+
+/// Records were deleted up to the middle of a batch, and a copy begins there, with the whole batch: it is walked once, when all of it is
+/// committed.
+#[test]
+fn s16_walks_a_batch_around_the_log_start_once() {
+    let mut play = committed(2);
+    let rest = batch(8, 1, 10);
+    for broker in 1..=3 {
+        play.shorten(0, broker, 0);
+        (play.replica(0, broker).start, play.replica(0, broker).end) = (Offset(12), Offset(12));
+        play.store(0, broker, &rest);
+        play.replica(0, broker).hw = Offset(12);
+    }
+    let g = play.core.ghost.clusters[0].partition(P);
+    (g.true_hw, g.floor) = (Offset(12), Offset(12));
+    g.more().walked = Offset(12);
+    g.members.iter_mut().for_each(|m| m.set_end(Offset(18)));
+    assert!(!play.quiet().contains(&"S16".to_owned()));
+    (1..=3).for_each(|broker| assert_eq!(play.watermark(0, broker, 18), NOTHING));
+    assert!(!play.quiet().contains(&"S16".to_owned()));
+    play.commit(0, 1, &batch(18, 1, 2));
+    assert!(!play.quiet().contains(&"S16".to_owned()));
+    play.commit(0, 1, &batch(20, 1, 2));
+    play.replica(0, 1).batches.remove(2);
+    let mut again = batch(18, 1, 2).to_vec();
+    mirrorlab_model::record::stamp(&mut again, Offset(20), LeaderEpoch(1));
+    play.replica(0, 1).batches.push(again.into());
+    assert!(play.quiet().contains(&"S16".to_owned()));
 }
 
 #[test]

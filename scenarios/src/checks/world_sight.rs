@@ -146,6 +146,9 @@ impl Sight for WorldSight<'_> {
         let log = node.controller()?.log()?;
         Some(WorldLog { log, disk: node.disk.look(self.world.store()) })
     }
+    fn knows_no_mirrors(&self, node: NodeId) -> bool {
+        self.world.node(node).broker().is_some_and(|broker| !broker.has_mirrors())
+    }
     fn broker_epoch(&self, node: NodeId) -> Option<BrokerEpoch> {
         self.world.node(node).broker().map(|b| b.epoch())
     }

@@ -74,6 +74,22 @@ fn a_seed_draws_values_and_what_is_there() {
 }
 
 #[test]
+fn all_brokers_and_all_controllers_of_a_cluster() {
+    use super::action::Action;
+    use super::places::NodeRef;
+    let node = |text: &str| {
+        let scenario = with(&format!("[[timeline]]\nat = \"1 s\"\ndo = \"kill\"\nnode = \"{text}\"\n")).unwrap();
+        let Action::Kill { node, .. } = &scenario.stage.timeline[0].action else { panic!("not a kill") };
+        node.clone()
+    };
+    for (text, same) in [("east/*", "east/*"), ("east/broker-*", "east/*"), ("east/controller-*", "east/controller-*")]
+    {
+        assert_eq!(node(text).to_string(), same);
+    }
+    assert_eq!(node("east/controller-*"), NodeRef::Controllers("east".to_owned()));
+}
+
+#[test]
 fn a_step_is_left_out_by_its_name() {
     let steps = "[[timeline]]\nname = \"fall\"\nat = \"1 s\"\ndo = \"kill\"\nnode = \"east/broker-1\"\n";
     let s = with(&format!("{steps}[draw]\n\"timeline.fall\" = {{ keep = 0.5 }}\n\"timeline.fall.at\" = {{ from = \"1 s\", to = \"2 s\" }}\n")).unwrap();
@@ -226,6 +242,10 @@ fn mistakes_are_told_apart() {
         ("[producers.p]\non = \"east\"\ntopic = \"orders\"\nrate = \"1/s\"\nacks = 1\n", "wrong-type"),
         ("[[timeline]]\nat = \"1 s\"\ndo = \"kill\"\nnode = \"east/broker-4\"\n", "unknown-node"),
         ("[[timeline]]\nat = \"1 s\"\ndo = \"kill\"\nnode = \"broker-1\"\n", "unknown-node"),
+        ("[[timeline]]\nat = \"1 s\"\ndo = \"kill\"\nnode = \"east/controler-*\"\n", "unknown-node"),
+        ("[clusters.x]\nrelease = \"9.9\"\n", "bad-value"),
+        ("[clusters.x]\nrelease = \"2.9\"\n", "bad-value"),
+        ("[producers.p]\non = \"east\"\ntopic = \"orders\"\nrate = \"1/s\"\ntombstone_every = 3\n", "conflict"),
         ("[[timeline]]\nat = \"1 s\"\ndo = \"powr-loss\"\nnode = \"east/broker-1\"\n", "unknown-action"),
         ("[[timeline]]\ndo = \"heal\"\n", "missing-key"),
         ("[[timeline]]\nat = \"1 s\"\ndo = \"clock-jump\"\nnode = \"east/broker-1\"\nby = \"1 s\"\npermanent = true\n", "conflict"),

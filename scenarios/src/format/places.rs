@@ -11,9 +11,11 @@ pub enum NodeRef {
     Broker(String, u32),
     /// `east/controller-1`, counted from 1.
     Controller(String, u32),
+    /// `east/controller-*`: all controllers.
+    Controllers(String),
     /// `active(east)`: the active controller when the step is due.
     Active(String),
-    /// `east/*`: all brokers.
+    /// `east/*`, or `east/broker-*`: all brokers.
     Brokers(String),
     /// `east/operator`: where the orders to a cluster are given.
     Operator(String),
@@ -38,6 +40,7 @@ impl fmt::Display for NodeRef {
         match self {
             Self::Broker(cluster, n) => write!(f, "{cluster}/broker-{n}"),
             Self::Controller(cluster, n) => write!(f, "{cluster}/controller-{n}"),
+            Self::Controllers(cluster) => write!(f, "{cluster}/controller-*"),
             Self::Active(cluster) => write!(f, "active({cluster})"),
             Self::Brokers(cluster) => write!(f, "{cluster}/*"),
             Self::Operator(cluster) => write!(f, "{cluster}/operator"),

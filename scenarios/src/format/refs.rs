@@ -144,7 +144,7 @@ impl Build<'_> {
             return self.mirror(&At { value: inner, span: at.span.clone() }).map(NodeRef::Coordinator);
         }
         let Some((owner, process)) = at.value.split_once('/') else {
-            let help = "write CLUSTER/broker-N, CLUSTER/controller-1, CLUSTER/*, CLUSTER/operator, clients/NAME, leader(CLUSTER/TOPIC, PARTITION), \
+            let help = "write CLUSTER/broker-N, CLUSTER/controller-1, CLUSTER/*, CLUSTER/controller-*, CLUSTER/operator, clients/NAME, leader(CLUSTER/TOPIC, PARTITION), \
                         active(CLUSTER) or coordinator(MIRROR)";
             let help = match self.stage.clusters.first_key_value() {
                 Some((name, _)) => format!("{help}; for example \"{name}/broker-1\""),
@@ -163,7 +163,8 @@ impl Build<'_> {
 
     fn process(&mut self, at: &At<String>, cluster: String, process: &str) -> Option<NodeRef> {
         match process {
-            "*" => return Some(NodeRef::Brokers(cluster)),
+            "*" | "broker-*" => return Some(NodeRef::Brokers(cluster)),
+            "controller-*" => return Some(NodeRef::Controllers(cluster)),
             "operator" => return Some(NodeRef::Operator(cluster)),
             _ => {}
         }

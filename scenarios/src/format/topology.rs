@@ -112,12 +112,15 @@ impl Build<'_> {
     /// What the cluster's brokers can do for others.
     fn release(&mut self, t: &mut Table<'_, '_>) -> Option<String> {
         let release = t.text(&mut self.cx, "release")?;
-        if release.value.parse::<Release>().is_ok_and(|release| release < Release::NEWEST) {
+        if release.value.parse::<Release>().is_ok_and(Release::is_known) {
             return Some(release.value);
         }
-        let message = format!("`{}` is not the name of a release", clip(&release.value, 60));
-        let help = "write two numbers, such as \"2.6\" or \"4.0\"; without it, the cluster knows everything that this model does";
-        self.cx.error(&release.span, "bad-value", message, help.to_owned());
+        let message = format!("`{}` is not the name of a release that is known here", clip(&release.value, 60));
+        let known: Vec<String> =
+            Release::KNOWN.iter().map(|(major, minors)| format!("{major}.0 to {major}.{minors}")).collect();
+        let help =
+            format!("write one of {}; without it, the cluster knows everything that this model does", known.join(", "));
+        self.cx.error(&release.span, "bad-value", message, help);
         None
     }
 

@@ -106,7 +106,13 @@ impl Build<'_> {
         let request_timeout = t.duration(cx, "request_timeout").unwrap_or(Time::secs(30));
         let records = t.count(cx, "records", 1..=1_000_000_000_000).map(|n| n.value);
         let keys = t.count(cx, "keys", 0..=1_000_000_000).map_or(0, |n| n.value);
-        let tombstone_every = t.count(cx, "tombstone_every", 2..=1_000_000_000).map(|n| n.value);
+        let tombstone_every = t.count(cx, "tombstone_every", 2..=1_000_000_000);
+        if let Some(every) = tombstone_every.as_ref().filter(|_| keys == 0) {
+            let message = "`tombstone_every` deletes keys, and the records of this producer have none".to_owned();
+            self.cx.error(&every.span, "conflict", message, "add `keys = 100`, or remove `tombstone_every`".to_owned());
+        }
+        let tombstone_every = tombstone_every.map(|n| n.value);
+        let cx = &mut self.cx;
         let count = t.count32(cx, "count", 1..=10_000).unwrap_or(1);
         let (start, stop) = self.life(t);
         let transactions = self.transactions(t, count);

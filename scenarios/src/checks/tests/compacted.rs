@@ -95,41 +95,48 @@ fn a_replica_that_was_away_for_too_long_ends_a_transaction_with_the_next_one() {
 #[test]
 fn s20_excuses_a_mirror_that_was_away_while_its_source_compacted_a_marker_away() {
     let away = |at_ms| {
-        let mut play = mirroring();
-        compacted(&mut play, 0);
-        (1..=3).for_each(|broker| play.replica(0, broker).start = Offset(8));
-        begin(&mut play, 3);
-        play.commit(0, 1, &data(8, 3, 2));
-        decide(&mut play, false);
-        play.commit(0, 1, &marker(10, false));
-        begin(&mut play, 5);
-        play.commit(0, 1, &data(11, 5, 1));
-        cleaned(&mut play, 1, 11, 500);
-        play.replica(0, 1).batches.retain(|b| !(8..=10).contains(&BatchView::parse(b).unwrap().base_offset().0));
-        cleaned(&mut play, 1, 11, at_ms);
-        // West had the beginning, and gets what the source has now.
-        let g = play.core.ghost.clusters[1].partition(P);
-        g.members.iter_mut().for_each(|m| m.set_end(Offset(8)));
-        let mut broken = Vec::new();
-        for bytes in [data(8, 3, 2), data(11, 5, 1)] {
-            let view = BatchView::parse(&bytes).unwrap();
-            let (base, next) = (view.base_offset().0, view.next_offset().0);
-            assert_eq!(play.append(1, 1, Origin::Mirror, &bytes), NOTHING);
-            play.core.ghost.clusters[1].partition(P).compacts = true;
-            let from = copied(node(0, 1), base, next, 12);
-            play.core.ghost.clusters[1].partition(P).more().source = Some((0, P));
-            if base == 11 {
-                broken.extend(play.at(node(1, 1), from));
-            }
-            for broker in 2..=3 {
-                play.append(1, broker, Origin::Replication, &bytes);
-            }
-            broken.extend(play.watermark(1, 1, next));
-        }
+        let (broken, play) = a_mirror_was_away(at_ms);
         (broken, excused(&play, "S20"))
     };
     assert_eq!(away(2_000), (vec![], true));
     assert_eq!(away(1_000), (vec!["S20".to_owned()], false), "the marker went before its time");
+}
+
+/// A mirror has the beginning of a transaction, is away while its source compacts the rest away, the marker at this time, and comes
+/// back: what that breaks.
+pub(super) fn a_mirror_was_away(at_ms: i64) -> (Vec<String>, Play) {
+    let mut play = mirroring();
+    compacted(&mut play, 0);
+    (1..=3).for_each(|broker| play.replica(0, broker).start = Offset(8));
+    begin(&mut play, 3);
+    play.commit(0, 1, &data(8, 3, 2));
+    decide(&mut play, false);
+    play.commit(0, 1, &marker(10, false));
+    begin(&mut play, 5);
+    play.commit(0, 1, &data(11, 5, 1));
+    cleaned(&mut play, 1, 11, 500);
+    play.replica(0, 1).batches.retain(|b| !(8..=10).contains(&BatchView::parse(b).unwrap().base_offset().0));
+    cleaned(&mut play, 1, 11, at_ms);
+    // West had the beginning, and gets what the source has now.
+    let g = play.core.ghost.clusters[1].partition(P);
+    g.members.iter_mut().for_each(|m| m.set_end(Offset(8)));
+    let mut broken = Vec::new();
+    for bytes in [data(8, 3, 2), data(11, 5, 1)] {
+        let view = BatchView::parse(&bytes).unwrap();
+        let (base, next) = (view.base_offset().0, view.next_offset().0);
+        assert_eq!(play.append(1, 1, Origin::Mirror, &bytes), NOTHING);
+        play.core.ghost.clusters[1].partition(P).compacts = true;
+        let from = copied(node(0, 1), base, next, 12);
+        play.core.ghost.clusters[1].partition(P).more().source = Some((0, P));
+        if base == 11 {
+            broken.extend(play.at(node(1, 1), from));
+        }
+        for broker in 2..=3 {
+            play.append(1, broker, Origin::Replication, &bytes);
+        }
+        broken.extend(play.watermark(1, 1, next));
+    }
+    (broken, play)
 }
 
 #[test]

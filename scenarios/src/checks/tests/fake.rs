@@ -122,6 +122,8 @@ pub struct Fake {
     pub stuck: Option<(NodeId, Lane)>,
     /// Nodes that nobody reaches.
     pub cut: BTreeSet<NodeId>,
+    /// Brokers of a release that knows no mirrors.
+    pub old: BTreeSet<NodeId>,
     pub voters: BTreeMap<NodeId, VoterSight>,
     /// Metadata logs of controllers.
     pub metadata: BTreeMap<NodeId, FakeReplica>,
@@ -156,6 +158,9 @@ impl Sight for Fake {
     }
     fn metadata_log(&self, node: NodeId) -> Option<FakeLog<'_>> {
         self.metadata.get(&node).filter(|_| self.is_up(node)).map(FakeLog)
+    }
+    fn knows_no_mirrors(&self, node: NodeId) -> bool {
+        self.old.contains(&node)
     }
     fn broker_epoch(&self, node: NodeId) -> Option<BrokerEpoch> {
         Some(BrokerEpoch(i64::from(node.0 % 10) + 1))

@@ -10,6 +10,7 @@ use mirrorlab_model::metadata::records::Record;
 use mirrorlab_model::ports::Lane;
 use mirrorlab_model::states::MirrorState;
 use mirrorlab_model::trace::Origin;
+use mirrorlab_model::wire::messages::ConfigResource;
 
 fn excuses(play: &mut Play) -> Vec<String> {
     let left = play.core.liveness(&play.world);
@@ -66,8 +67,12 @@ fn l4_waits_for_leaders_unless_nobody_may_lead() {
     play.world.down.extend((1..=3).map(|b| node(0, b)));
     assert_eq!(play.left(), NOTHING);
     assert!(excuses(&mut play).contains(&"L4: no eligible replica".to_owned()));
-    play.world.down.insert(controller(0));
-    assert!(play.left().contains(&"L4".to_owned()));
+    // Without its controller nothing is asked of a cluster but what its brokers owe their clients.
+    play.world.down = [controller(0), node(0, 2)].into();
+    assert_eq!(play.left(), NOTHING);
+    assert!(excuses(&mut play).contains(&"L3: no controller".to_owned()));
+    play.world.producer = Some(ProducerSight { open: 1, idle: true, decided_by: None });
+    assert_eq!(play.left(), ["L1"]);
 }
 
 #[test]
@@ -128,6 +133,24 @@ fn l11_waits_for_retries_and_excuses_what_needs_an_operator() {
     play.world.mirrors.insert((node(1, 1), P), failed);
     assert_eq!(play.left(), NOTHING);
     assert!(excuses(&mut play).contains(&"L11: failed for good".to_owned()));
+}
+
+#[test]
+fn l11_excuses_a_source_that_knows_no_mirrors_unless_one_way_is_enough() {
+    let mut play = mirroring();
+    play.world.mirrors.insert((node(1, 1), P), MirrorSight { retries: true, ..sight(MirrorState::Failed) });
+    play.world.old.extend((1..=3).map(|broker| node(0, broker)));
+    assert_eq!(play.left(), NOTHING);
+    assert!(excuses(&mut play).contains(&"L11: the source refuses".to_owned()));
+    let (resource, value) = (ConfigResource::ClusterMirror("m".into()), Some("true".into()));
+    play.record(1, &Record::Config { resource, key: "allow.one.way".into(), value });
+    assert_eq!(play.left(), ["L11"]);
+    // A failure whose cause does not end is no stall either.
+    let mut play = mirroring();
+    play.world.mirrors.insert((node(1, 1), P), MirrorSight { retries: true, ..sight(MirrorState::Failed) });
+    play.world.down.extend((1..=3).map(|broker| node(0, broker)));
+    assert!(!play.left().contains(&"L11".to_owned()));
+    assert!(excuses(&mut play).contains(&"L11: source down".to_owned()));
 }
 
 #[test]
