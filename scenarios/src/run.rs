@@ -761,6 +761,9 @@ impl Run {
         if self.job.plan.stage.timeline.iter().any(|step| step.within_tolerance) {
             figures.insert("strikes_left_out".into(), self.striker.left_out as f64);
         }
+        if self.lab.world.foreign().wrong() > 0 {
+            figures.insert("wrong_answers".into(), self.lab.world.foreign().wrong() as f64);
+        }
         let mut fired: BTreeMap<&'static str, u64> = BTreeMap::new();
         for (point, _, times) in self.lab.world.nodes().iter().flat_map(|node| node.guards.points.counts()) {
             *fired.entry(point.name()).or_default() += u64::from(times);

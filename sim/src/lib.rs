@@ -17,6 +17,7 @@ pub mod causes;
 pub mod clock;
 pub mod disk;
 pub mod face;
+pub mod foreign;
 pub mod gallop;
 pub mod net;
 pub mod node;

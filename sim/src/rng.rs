@@ -52,6 +52,8 @@ pub enum Concern {
     Wire = 45,
     /// Which points of perturbation fire. Stream: node.
     Perturb = 46,
+    /// Which answers of a foreign cluster are wrong. Stream: node.
+    Foreign = 47,
     /// Draws of tests.
     Test = 99,
 }

@@ -7,6 +7,7 @@
 use crate::causes::{Causes, What};
 use crate::clock::Clock;
 use crate::disk::{CrashRules, DiskModel, FlushEnd, FlushStart, NodeDisk, Store, Ticket};
+use crate::foreign::Foreign;
 use crate::net::{NetEvent, NetOut, Network, NodeSpec, Topology, Who};
 use crate::node::{Condition, LastStop, Node, Process, Program};
 use crate::queue::EventQueue;
@@ -94,6 +95,8 @@ pub struct World {
     wire: Option<WireCheck>,
     /// What led to what, if anybody asked for it.
     causes: Option<Box<Causes>>,
+    /// Clusters whose answers to others are wrong now and then.
+    foreign: Foreign,
 }
 
 impl World {
@@ -193,6 +196,7 @@ impl World {
             trace: Vec::new(),
             exits: Vec::new(),
             wire: None,
+            foreign: Foreign::default(),
             causes: None,
         }
     }
@@ -765,6 +769,9 @@ impl World {
                     self.counts.messages += 1;
                     if let Some(causes) = &mut self.causes {
                         causes.delivered(self.counts.events, node, *conn, message);
+                    }
+                    if !self.foreign.is_idle() && !message.body.is_request() {
+                        self.pass_foreign(*conn, node, &mut message.body);
                     }
                     if let Some(wire) = self.wire.as_mut().filter(|wire| wire.takes(*conn)) {
                         let serving = self.net.acceptor(*conn).map(|node| &self.nodes[usize::from(node.0)]);

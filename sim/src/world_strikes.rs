@@ -3,9 +3,11 @@
 
 use super::World;
 use crate::disk::{CrashRules, DiskCopy};
+use crate::foreign::Foreign;
 use crate::node::{LastStop, Process, Program, SlowLane};
-use mirrorlab_model::ids::{Nanos, NodeId, Now};
+use mirrorlab_model::ids::{ConnId, Nanos, NodeId, Now};
 use mirrorlab_model::ports::{Cx, Lane};
+use mirrorlab_model::wire::messages::Body;
 
 impl World {
     /// Takes the power away; what was not flushed is subject to these rules.
@@ -19,6 +21,29 @@ impl World {
         self.bring_down(node, how);
         self.nodes[usize::from(node.0)].doom_at_start = Some(how);
         self.start(node);
+    }
+
+    /// Clusters whose answers to others are wrong now and then.
+    pub fn foreign_mut(&mut self) -> &mut Foreign {
+        &mut self.foreign
+    }
+
+    /// The same, to be looked at.
+    #[must_use]
+    pub fn foreign(&self) -> &Foreign {
+        &self.foreign
+    }
+
+    /// An answer that reaches a broker of another cluster may be another one.
+    #[cold]
+    pub(super) fn pass_foreign(&mut self, conn: ConnId, to: NodeId, body: &mut Body) {
+        let cluster = |node: NodeId| self.nodes[usize::from(node.0)].cluster;
+        let Some(from) = self.net.acceptor(conn) else { return };
+        if let (Some(here), Some(there)) = (cluster(from), cluster(to)) {
+            if here != there {
+                self.foreign.pass(self.seed, here, from, to, body);
+            }
+        }
     }
 
     /// A start that is cut; one that writes nothing ends right after it.

@@ -9,6 +9,9 @@ use mirrorlab_sim::node::Condition;
 pub fn left(lab: &Lab) -> Vec<String> {
     let world = &lab.world;
     let mut left: Vec<String> = world.net().faults().map(|(_, fault)| format!("{fault:?}")).collect();
+    if !world.foreign().is_idle() {
+        left.push("a cluster gives wrong answers".to_owned());
+    }
     for (at, node) in world.nodes().iter().enumerate() {
         let mut is = |what: &str| left.push(format!("{} {what}", node.name));
         if node.disk.is_troubled() {

@@ -43,6 +43,8 @@ pub enum Undo {
     Speed(NodeId),
     /// Let the clock keep time again.
     Drift(NodeId),
+    /// Let a cluster tell the truth.
+    Foreign(u32),
     /// Let a lane have its speed back.
     Lane(NodeId, Lane, Nanos),
 }
@@ -130,6 +132,7 @@ pub fn undo(lab: &mut Lab, undo: &Undo) {
         }
         Undo::Flushes(node) => lab.world.release_disk(*node),
         Undo::Speed(node) => lab.world.node_mut(*node).disk.set_model(DiskModel::default()),
+        Undo::Foreign(id) => lab.world.foreign_mut().lift(*id),
         Undo::Lane(node, lane, extra) => lab.world.quicken_lane(*node, *lane, *extra),
         Undo::Drift(node) => lab.world.node_mut(*node).clock.set_drift(now, 0),
     }

@@ -1,11 +1,12 @@
 //! Strikes at the network.
 
 use super::{nodes, Done, Striker, Undo};
-use crate::format::action::{Action, NodeRef, Place, Role};
+use crate::format::action::{Action, Answers, NodeRef, Place, Role};
 use crate::format::types::Stage;
 use crate::lab::{chance, Lab};
 use crate::units::Time;
 use mirrorlab_model::ids::Nanos;
+use mirrorlab_sim::foreign;
 use mirrorlab_sim::net::{self, Cut, Degrade, Fault, FaultId, Jitter, Only, Perturb, SiteIx, Who};
 use std::collections::BTreeSet;
 
@@ -57,6 +58,17 @@ impl Striker {
             Action::DelayMessages { kind, from, to, probability, extra, .. } => {
                 let rule = rule(kind, *probability, *extra, false);
                 self.perturb(lab, rule, from.as_ref(), to.as_ref(), over, done);
+            }
+            Action::Foreign { on, answers, probability, .. } => {
+                if let Some(cluster) = lab.setup.cluster(on) {
+                    let answers = match answers {
+                        Answers::Epochs => foreign::Answers::Epochs,
+                        Answers::Leaders => foreign::Answers::Leaders,
+                        Answers::Metadata => foreign::Answers::Metadata,
+                    };
+                    let rule = foreign::Rule { cluster, answers, chance: f64::from(probability.0) / 1e9 };
+                    done.undo.push(Undo::Foreign(lab.world.foreign_mut().add(rule)));
+                }
             }
             _ => return false,
         }

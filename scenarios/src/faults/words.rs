@@ -42,6 +42,10 @@ pub(super) fn target_text(action: &Action) -> String {
         Action::ResetConnections { node: Some(node), .. } => format!(" {node}"),
         Action::ResetConnections { link: Some(link), .. } => format!(" {link}"),
         Action::SetClusterId { on, id } => format!(" {on} {id}"),
+        Action::Foreign { on, answers, .. } => {
+            let of = crate::format::action::Answers::NAMED.iter().find(|(_, a)| a == answers);
+            format!(" {on} {}", of.map_or("", |(name, _)| name))
+        }
         Action::SnapshotCluster { on } | Action::RestoreCluster { on } => format!(" {on}"),
         Action::CreateMirror { mirror } | Action::DeleteMirror { mirror } => format!(" {mirror}"),
         Action::StartMirror { mirror, topics }

@@ -79,6 +79,24 @@ impl Loses {
     }
 }
 
+/// What the answers of a foreign cluster are wrong about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answers {
+    /// Ends of epochs: as they were when it was first asked.
+    Epochs,
+    /// Who leads: the broker itself that was wrongly asked.
+    Leaders,
+    /// Topics, partitions and leaders: as they were when it was first asked.
+    Metadata,
+}
+
+impl Answers {
+    /// All, by name.
+    pub const NAMED: &'static [(&'static str, Self)] =
+        &[("epochs", Self::Epochs), ("leaders", Self::Leaders), ("metadata", Self::Metadata)];
+}
+
 /// Who becomes leader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -457,6 +475,15 @@ pub enum Action {
     SnapshotCluster { on: String },
     /// The cluster's brokers are set back to the last copy of their disks: killed, and started again on it.
     RestoreCluster { on: String },
+    /// What the cluster answers the brokers of others is now and then what it answered before, or what it could have: as another
+    /// implementation might.
+    Foreign {
+        on: String,
+        answers: Answers,
+        probability: Chance,
+        #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+        lasting: Option<Time>,
+    },
     // -- operators of a mirror
     /// A mirror that was declared `later` is created.
     CreateMirror { mirror: String },
@@ -568,6 +595,7 @@ impl Action {
             Self::SetClusterId { .. } => "set-cluster-id",
             Self::SnapshotCluster { .. } => "snapshot-cluster",
             Self::RestoreCluster { .. } => "restore-cluster",
+            Self::Foreign { .. } => "foreign",
             Self::CreateMirror { .. } => "create-mirror",
             Self::StartMirror { .. } => "start-mirror",
             Self::StopMirror { .. } => "stop-mirror",
@@ -606,6 +634,7 @@ impl Action {
                 | Self::ClockDrift { .. }
                 | Self::DelayMetadata { .. }
                 | Self::SlowLane { .. }
+                | Self::Foreign { .. }
         )
     }
 
@@ -631,7 +660,8 @@ impl Action {
             | Self::DiskSlow { lasting, .. }
             | Self::ClockDrift { lasting, .. }
             | Self::DelayMetadata { lasting, .. }
-            | Self::SlowLane { lasting, .. } => *lasting,
+            | Self::SlowLane { lasting, .. }
+            | Self::Foreign { lasting, .. } => *lasting,
             _ => None,
         }
     }
@@ -738,6 +768,7 @@ impl Action {
         "set-cluster-id",
         "snapshot-cluster",
         "restore-cluster",
+        "foreign",
         "create-mirror",
         "start-mirror",
         "stop-mirror",

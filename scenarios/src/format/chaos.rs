@@ -85,6 +85,9 @@ kinds! {
     Retention "retention" "A topic keeps its records for a second, then as before.";
     DeleteRecords "delete_records" "The first records of a partition are deleted.";
     SourceReplaced "source_replaced" "The address of a mirror's source leads to another cluster, then back.";
+    ForeignEpochs "foreign_epochs" "A mirror's source tells old ends of epochs.";
+    ForeignLeaders "foreign_leaders" "A mirror's source names wrong leaders.";
+    ForeignMetadata "foreign_metadata" "A mirror's source shows an old view of its topics.";
     SourceRestored "source_restored" "The brokers of a mirror's source are set back to what their disks held before. Beyond tolerance.";
 }
 
@@ -131,7 +134,10 @@ impl ChaosKind {
     /// Whether it can take what was acknowledged, however careful the protocol is: only where `mode` says so.
     #[must_use]
     pub const fn is_beyond_tolerance(self) -> bool {
-        matches!(self, Self::PowerLossOfAll | Self::UncleanElection | Self::BitRot | Self::SourceRestored)
+        matches!(
+            self,
+            Self::ForeignEpochs | Self::PowerLossOfAll | Self::UncleanElection | Self::BitRot | Self::SourceRestored
+        )
     }
 
     /// The shortest and the longest that it lasts, unless the file says otherwise.

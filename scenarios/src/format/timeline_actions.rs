@@ -1,6 +1,6 @@
 //! Reads what a step does: the keys that belong to each `do = "…"`.
 
-use super::action::{Action, ConfigTarget, DiskCall, Elect, Keep, Loses, NodeRef, Place, Role};
+use super::action::{Action, Answers, ConfigTarget, DiskCall, Elect, Keep, Loses, NodeRef, Place, Role};
 use super::refs::{may_match, Build, TopicFact};
 use super::table::{At, Table};
 use super::types::Mirror;
@@ -340,6 +340,14 @@ impl Build<'_> {
             }
             "snapshot-cluster" => Some(Action::SnapshotCluster { on: self.on(t, "on")? }),
             "restore-cluster" => Some(Action::RestoreCluster { on: self.on(t, "on")? }),
+            "foreign" => {
+                let on = self.on(t, "on");
+                self.needs(t, "answers", "\"epochs\"");
+                let answers = t.one_of(&mut self.cx, "answers", Answers::NAMED);
+                let probability = t.chance(&mut self.cx, "probability").unwrap_or(Chance(1_000_000_000));
+                let lasting = self.lasting(t);
+                Some(Action::Foreign { on: on?, answers: answers?, probability, lasting })
+            }
             "elect" => self.elect(t),
             _ => self.topic_action(name, t),
         }

@@ -4,10 +4,10 @@
 //! refused are given once. Each strike takes back what it ordered: what is wanted at the end is what the file says.
 
 use super::{Draw, Move};
-use crate::format::action::{Action, ConfigTarget, NodeRef};
+use crate::format::action::{Action, Answers, ConfigTarget, NodeRef};
 use crate::format::chaos::ChaosKind as Kind;
 use crate::format::types::{Config, Topic};
-use crate::units::Time;
+use crate::units::{Chance, Time};
 
 /// Settings of topics that may be edited at any time.
 const TOPIC_EDITS: &[(&str, &str)] = &[
@@ -73,6 +73,16 @@ pub(super) fn moves(d: &Draw<'_>) -> Option<Vec<Move>> {
                 Move::at(d.length, Action::SetClusterId { on: source, id }),
                 Move::at(d.length, recover(&mirror)),
             ])
+        }
+        Kind::ForeignEpochs | Kind::ForeignLeaders | Kind::ForeignMetadata => {
+            let on = d.stage.mirrors.get(&d.mirror()?)?.source.clone();
+            let answers = match d.kind {
+                Kind::ForeignEpochs => Answers::Epochs,
+                Kind::ForeignLeaders => Answers::Leaders,
+                _ => Answers::Metadata,
+            };
+            let probability = Chance(500_000_000 + u32::try_from(d.below("chaos.chance", 500_000_000)).ok()?);
+            Some(vec![Move::now(Action::Foreign { on, answers, probability, lasting: d.lasting() })])
         }
         Kind::SourceRestored => {
             let on = d.stage.mirrors.get(&d.mirror()?)?.source.clone();
