@@ -188,7 +188,8 @@ impl MirrorManager {
         let log = task.replicas.log(partition).ok_or(FailCause::Storage)?;
         let end = log.end();
         let mut is_reset = false;
-        if end > position.offset {
+        // A log whose records are all removed ends where it starts, with no batch before.
+        if end > position.offset && end > log.start() {
             let last = log.batch_at(cx.disk, Offset(end.0 - 1)).map_err(|_| FailCause::Storage)?;
             let last = last.as_ref().and_then(|bytes| BatchView::parse(bytes).ok());
             is_reset = last.is_some_and(|batch| batch.control_type() == Some(ControlType::MirrorPidReset));

@@ -290,6 +290,11 @@ fn s7_sees_watermarks_that_fall_or_exceed_the_log() {
     assert_eq!(play.watermark(0, 1, 5), ["S7"]);
     let mut play = committed(2);
     assert_eq!(play.watermark(0, 2, 9), ["S7"]);
+    // Of who leads; not of who led before.
+    let mut play = committed(2);
+    play.change(0, 2, 2, 0b110, 0);
+    play.lead(0, 2, 2);
+    assert!(!play.watermark(0, 1, 5).contains(&"S7".to_owned()));
     let mut play = committed(2);
     assert_eq!(play.watermark(0, 2, 5), NOTHING); // a follower takes what its leader says
 }
