@@ -5,6 +5,7 @@
 //! back what is not. A decision whose record is committed sets its markers going; when all are written, one more record
 //! says that the transaction is over.
 
+use crate::broker::lanes::TRANSACTIONS;
 use crate::broker::markers::{Job, Markers};
 use crate::coordinator::engine::Engine;
 use crate::coordinator::routing::{abs, java_hash, TRANSACTION_TOPIC};
@@ -12,7 +13,7 @@ use crate::coordinator::txn_plan::{
     goes_on_with, plan_add, plan_complete, plan_end, plan_init, plan_timeout, End, Init, Txns,
 };
 use crate::coordinator::txn_records::{Member, TxnRecord, TxnValue};
-use crate::guards::transactions as guard;
+use crate::guards::{mirror, transactions as guard};
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, Nanos, Now, Offset, PartitionIx, ProducerEpoch, ProducerId, TopicIx};
 use crate::metadata::configs::BrokerConfig;
 use crate::metadata::image::MetadataImage;
@@ -57,7 +58,9 @@ enum Phase {
     Committing(Offset),
     /// Work.
     Active,
-    /// The log could not be read: this broker is no use as coordinator until the leadership moves.
+    /// The disk did not give the log: it is read again with the next scan.
+    Unread,
+    /// The log is damaged: this broker is no use as coordinator until the leadership moves.
     Failed,
 }
 
@@ -186,6 +189,10 @@ impl Transactions {
                 }
             }
         });
+        if read.is_err() && !cx.guards.admits(mirror::FailedLoadIsRepeated, false) {
+            shard.phase = Phase::Unread;
+            return true;
+        }
         if read.is_err() || bad {
             shard.phase = Phase::Failed;
             return true;
@@ -262,7 +269,7 @@ impl Transactions {
         let shard = self.shards.get(&home).ok_or(ErrorCode::NotCoordinator)?;
         match shard.phase {
             Phase::Active => Ok(home),
-            Phase::Failed => Err(ErrorCode::CoordinatorNotAvailable),
+            Phase::Unread | Phase::Failed => Err(ErrorCode::CoordinatorNotAvailable),
             Phase::Reading | Phase::Committing(_) => Err(ErrorCode::CoordinatorLoadInProgress),
         }
     }
@@ -445,6 +452,11 @@ impl Transactions {
             return;
         }
         self.scan_at = (!self.shards.is_empty()).then_some(now.mono + self.scan_every);
+        for (home, shard) in self.shards.iter_mut().filter(|(_, shard)| shard.phase == Phase::Unread) {
+            shard.phase = Phase::Reading;
+            self.loads.push_back(*home);
+            cx.wake(TRANSACTIONS);
+        }
         let mut late = Vec::new();
         for (home, shard) in self.shards.iter().filter(|(_, shard)| shard.phase == Phase::Active) {
             for (id, value) in shard.engine.latest().iter() {

@@ -20,7 +20,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Plans that topics become writable here: from every desired state (decision 1). Patterns leave the include list, or join
-/// the exclude list; what of this mirror they match is stopped with the named topics.
+/// the exclude list; what of this mirror they match is stopped with the named topics. Who names nothing means all that is not
+/// stopped: which that is nobody else knows for certain, as lists that brokers tell may be older than the last start.
 pub fn stop_topics(plan: &mut Plan<'_>, request: &StopMirrorTopicsRequest) -> StopMirrorTopicsResponse {
     let refuse = |error| StopMirrorTopicsResponse { error, topics: Vec::new() };
     let mirror = match admit(plan, &request.mirror, &request.topics, request.state_offset) {
@@ -33,7 +34,9 @@ pub fn stop_topics(plan: &mut Plan<'_>, request: &StopMirrorTopicsRequest) -> St
         return refuse(ErrorCode::InvalidRequest);
     };
     let refuses_paused = plan.guards.quirk(guard::StopOfPausedRefused);
-    let topics = each(plan, mirror, &request.topics, |desired| match desired {
+    let all = (request.topics.is_empty() && request.patterns.is_empty()).then(|| not_stopped(plan, mirror));
+    let named = all.as_ref().unwrap_or(&request.topics);
+    let topics = each(plan, mirror, named, |desired| match desired {
         DesiredState::Stopped => Ok(None),
         DesiredState::Paused if refuses_paused => Err((ErrorCode::MirrorTopicAlreadyPaused, None)),
         _ => Ok(Some(DesiredState::Stopped)),
@@ -51,8 +54,19 @@ pub fn stop_topics(plan: &mut Plan<'_>, request: &StopMirrorTopicsRequest) -> St
         }
     }
     lists.push(plan, mirror);
-    stop_matching(plan, mirror, |name| exclude.matches(name) || stopped.matches(name), &request.topics);
+    stop_matching(plan, mirror, |name| exclude.matches(name) || stopped.matches(name), named);
     StopMirrorTopicsResponse { error: ErrorCode::None, topics }
+}
+
+/// The topics of a mirror that are copied or held, by name.
+fn not_stopped(plan: &Plan<'_>, mirror: MirrorIx) -> Vec<Arc<str>> {
+    let image = plan.image();
+    let Some(entry) = image.mirror(mirror) else { return Vec::new() };
+    let goes_on = |topic: &&TopicIx| image.mirror_of(**topic).is_some_and(|(_, desired)| desired != DesiredState::Stopped);
+    let mut names: Vec<Arc<str>> =
+        entry.topics.iter().filter(goes_on).filter_map(|topic| Some(image.topic(*topic)?.name.clone())).collect();
+    names.sort_unstable();
+    names
 }
 
 /// The lists without the patterns: out of `topics.include` where one stands there, else into `topics.exclude`.

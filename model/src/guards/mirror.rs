@@ -63,6 +63,7 @@ registry! { base 256;
     guard GateReadsMembership: "Whether clients may write is read from the metadata as they are, not as they were when this broker came to lead.", "M23, decision 9", ["S32", "L10"];
     guard UnknownFollowsWish: "A partition of which no state is known begins with what is wanted of it; only one that is to be copied is aligned.", "C03, decision 1", ["S49", "S38", "S6", "S32"];
     guard ShardsResignAlone: "A coordinator that loses one partition of the state topic keeps the states of the others.", "C04, spec 7.4", ["S37", "S38", "S49"];
+    guard FailedLoadIsRepeated: "A coordinator whose disk did not give its log reads it again; it is not useless until the leadership moves.", "found by swarm/coordinator; decision 12", ["L10", "L9", "L8"];
     guard NewTermReadsState: "Who comes to lead a partition again asks for its state again: others may have led it meanwhile.", "C05, spec 2.4", ["S38", "S37", "S33", "S32"];
     guard RepeatedWriteIsActedOn: "A state that was committed at the second attempt is acted on like any other.", "C07, spec 2.4", ["L9", "L10", "L8"];
     guard RetryIsReachable: "A retry asks for a state that the table lets follow FAILED.", "C09, decision 28, spec 2.6", ["L11", "L8"];

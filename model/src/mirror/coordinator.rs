@@ -69,9 +69,14 @@ enum Phase {
     Committing(Offset),
     /// Work.
     Active,
-    /// The log could not be read: this broker is no use as coordinator until the leadership moves.
+    /// The disk did not give the log: it is read again when it is due.
+    Unread,
+    /// The log is damaged: this broker is no use as coordinator until the leadership moves.
     Failed,
 }
+
+/// Until a log that could not be read is read again.
+const READ_AGAIN: Nanos = Nanos::from_secs(1);
 
 #[derive(Clone, Debug)]
 struct Shard {
@@ -205,7 +210,14 @@ impl Coordinator {
     }
 
     /// Reads a shard's log from its start.
-    pub fn load(&mut self, partition: PartitionIx, image: &MetadataImage, replicas: &Replicas, cx: &mut Cx<'_>) {
+    pub fn load(
+        &mut self,
+        partition: PartitionIx,
+        now: Now,
+        image: &MetadataImage,
+        replicas: &Replicas,
+        cx: &mut Cx<'_>,
+    ) {
         let Some(shard) = self.shards.get_mut(&partition).filter(|shard| shard.phase == Phase::Reading) else { return };
         let Some(log) = replicas.log(partition) else {
             shard.phase = Phase::Failed;
@@ -233,6 +245,11 @@ impl Coordinator {
                 }
             }
         });
+        if read.is_err() && !cx.guards.admits(guard::FailedLoadIsRepeated, false) {
+            shard.phase = Phase::Unread;
+            shard.due = Some(now.mono + READ_AGAIN);
+            return;
+        }
         if read.is_err() || bad.is_some() {
             shard.phase = Phase::Failed;
             return;
@@ -286,7 +303,7 @@ impl Coordinator {
                 let session = image.mirror_by_name(&key.mirror).filter(|_| self.ignores);
                 Ok(shard.engine.committed().get(key).filter(|record| record.is_of(session)).cloned())
             }
-            Phase::Failed => Err(ErrorCode::CoordinatorNotAvailable),
+            Phase::Unread | Phase::Failed => Err(ErrorCode::CoordinatorNotAvailable),
             Phase::Reading | Phase::Committing(_) if self.not_loaded_is_none => Ok(None),
             Phase::Reading | Phase::Committing(_) => Err(ErrorCode::CoordinatorLoadInProgress),
         }
@@ -362,7 +379,7 @@ impl Coordinator {
                 shard.queue.push(op);
                 shard.due.get_or_insert(now.mono + self.linger);
             }
-            Phase::Failed => self.finish(op, Err(ErrorCode::CoordinatorNotAvailable)),
+            Phase::Unread | Phase::Failed => self.finish(op, Err(ErrorCode::CoordinatorNotAvailable)),
             Phase::Reading | Phase::Committing(_) => self.finish(op, Err(ErrorCode::CoordinatorLoadInProgress)),
         }
     }
@@ -371,6 +388,17 @@ impl Coordinator {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
         self.shards.values().filter_map(|shard| shard.due).min()
+    }
+
+    /// The shards whose logs are to be read again now.
+    pub fn take_unread(&mut self, now: Now) -> Vec<PartitionIx> {
+        let due = |shard: &Shard| shard.phase == Phase::Unread && shard.due.is_some_and(|at| at <= now.mono);
+        let mut again = Vec::new();
+        for (partition, shard) in self.shards.iter_mut().filter(|(_, shard)| due(shard)) {
+            (shard.phase, shard.due) = (Phase::Reading, None);
+            again.push(*partition);
+        }
+        again
     }
 
     /// Appends the queues that waited long enough.

@@ -48,9 +48,9 @@ fn write(number: u32, state: MirrorState, state_epoch: i32) -> StateWrite {
 
 /// Comes to lead the state topic as the replicas do, and reads its log.
 fn take_office(rig: &mut Rig, coordinator: &mut Coordinator) {
-    rig.with(|_, task, cx, _| {
+    rig.with(|_, task, cx, now| {
         assert!(coordinator.look_at(STATES, task.replicas, cx.guards));
-        coordinator.load(STATES, task.image, task.replicas, cx);
+        coordinator.load(STATES, now, task.image, task.replicas, cx);
     });
 }
 

@@ -495,7 +495,7 @@ impl MirrorManager {
                     cx.wake(LANE_MANAGER);
                 }
                 Some(ManagerTask::Load(partition)) => {
-                    self.coordinator.load(partition, task.image, task.replicas, cx);
+                    self.coordinator.load(partition, now, task.image, task.replicas, cx);
                     self.coordinator.sweep(task.image, now, task.replicas, cx);
                     self.note_mirrors(now, task.image, cx);
                 }
@@ -533,6 +533,10 @@ impl MirrorManager {
                 MirrorState::Stopping => self.fail(now, partition, FailCause::StopTimedOut, task, cx),
                 _ => {}
             }
+        }
+        for partition in self.coordinator.take_unread(now) {
+            self.tasks.push_back(ManagerTask::Load(partition));
+            cx.wake(LANE_MANAGER);
         }
         self.coordinator.append_due(now, task.image, task.replicas, cx);
         self.ask_due(now, task, cx);

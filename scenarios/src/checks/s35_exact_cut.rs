@@ -54,7 +54,9 @@ pub(super) fn begins<S: Sight>(cx: &Cx<'_, S>, ghost: &Ghost) -> Option<Aligning
     let start = own.start().max(source.log.start());
     // Nothing can be said of what the source does not hold any more, nor where compaction has left too little to compare.
     let compacted = compacted(cx, ghost, (cluster, there));
-    let common = if start > own.start() || is_copied_anew(cx, ghost, own, source.log, compacted) {
+    // A log that starts behind the other's end has nothing in common with it.
+    let apart = own.start() > source.log.end();
+    let common = if start > own.start() || apart || is_copied_anew(cx, ghost, own, source.log, compacted) {
         Offset::ZERO
     } else {
         let common = logs::common_end_above(own, source.log, compacted);
