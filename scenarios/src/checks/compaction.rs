@@ -115,9 +115,12 @@ impl Compaction {
         }
     }
 
-    /// A lineage ended at `to`. What was ended by a marker that is lost is open again.
-    pub fn cut(&mut self, to: Offset) {
+    /// A lineage ended at `to`. What was ended by a marker that is lost is open again; unless an order cut it, what had been aborted
+    /// may have been taken before.
+    pub fn cut(&mut self, to: Offset, ordered: bool) {
         for (_, (producer, of)) in self.markers.split_off(&to).into_iter().rev() {
+            let aborted = of.iter().filter_map(|at| self.facts.get(at)).filter(|fact| fact.aborted && !ordered);
+            self.pardoned.extend(aborted.map(|fact| (fact.key, to)));
             self.set_aborted(&of, false);
             let later = self.open.insert(producer, of).unwrap_or_default();
             self.open.entry(producer).or_default().extend(later);

@@ -357,7 +357,7 @@ impl PartitionGhost {
         more.sequences.clear();
         more.txns = None;
         if let Some(compaction) = &mut more.compaction {
-            compaction.cut(to);
+            compaction.cut(to, excuse == Excuse::OrderedCut);
         }
         more.cuts.push(Cut { from, to, acked, excuse, at });
         acked
