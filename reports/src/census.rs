@@ -30,12 +30,13 @@ pub fn add(into: &mut Counts, more: &Counts) {
 }
 
 /// The tables, in the order in which they are shown: the key's first word, and what it is.
-const TABLES: [(&str, &str); 7] = [
+const TABLES: [(&str, &str); 8] = [
     ("fault", "Faults"),
     ("order", "Orders and their answers"),
     ("election", "Elections"),
     ("transition", "Changes of mirror states"),
     ("guard", "Guards that refused something"),
+    ("point", "Points of perturbation that fired"),
     ("event", "What met a mirrored partition, by its state"),
     ("role", "What became of a mirror leader, by state and step of a stop or an alignment"),
 ];

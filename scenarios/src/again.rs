@@ -11,6 +11,13 @@ pub(crate) fn run(scenario: &str, seed: u64, overrides: &Overrides) -> String {
     format!("mirrorlab run {} --seed {seed}{space}{options}", quoted(scenario))
 }
 
+/// The one that runs it again with a node away for each of so many decisions.
+pub(crate) fn absence(scenario: &str, seed: u64, samples: u32, overrides: &Overrides) -> String {
+    let options = options(overrides);
+    let space = if options.is_empty() { "" } else { " " };
+    format!("mirrorlab absence {} --seed {seed} --samples {samples}{space}{options}", quoted(scenario))
+}
+
 /// The one that runs it twice and compares after every event.
 pub(crate) fn same_twice(scenario: &str, seed: u64) -> String {
     format!("mirrorlab same-twice {} --seed {seed}", quoted(scenario))

@@ -6,13 +6,14 @@
 //! known from the model's enums ([`known`]), so that what never happened can be named.
 //!
 //! Keys: `runs`; `fault.NAME`; `order.NAME`, and `.accepted`, `.refused`, `.refused.ERROR`, `.unanswered` behind it;
-//! `election.KIND`; `transition.FROM.TO`; `guard.NAME`; `event.STATE.EVENT`; `role.STATE.STEP.CHANGE` (STEP is `-` in states that
+//! `election.KIND`; `transition.FROM.TO`; `guard.NAME`; `point.NAME` (of perturbation); `event.STATE.EVENT`; `role.STATE.STEP.CHANGE` (STEP is `-` in states that
 //! have none).
 
 use crate::conditions::Eye;
 use crate::format::action::{Action, NodeRef};
 use crate::lab::Lab;
 use crate::setup::Setup;
+use mirrorlab_model::guards::points::{Point, Points};
 use mirrorlab_model::guards::{self, Guards, Kind};
 use mirrorlab_model::ids::{BrokerId, LeaderEpoch, PartitionIx};
 use mirrorlab_model::mirror::steps::Step;
@@ -391,7 +392,9 @@ impl Census {
 /// Where a strike aims at that counts as something that happens to a leader.
 fn aims(action: &Action) -> Option<(&NodeRef, Event, Option<Change>)> {
     Some(match action {
-        Action::Kill { node, .. } => (node, Event::LeaderKilled, Some(Change::Killed)),
+        Action::Kill { node, .. } | Action::CrashAtStart { node, .. } => {
+            (node, Event::LeaderKilled, Some(Change::Killed))
+        }
         Action::PowerLoss { node, .. } => (node, Event::LeaderLostPower, Some(Change::LostPower)),
         Action::Wipe { node, .. } => (node, Event::LeaderWiped, None),
         Action::Shutdown { node, .. } | Action::Restart { node } => {
@@ -426,7 +429,7 @@ fn step_place(step: Option<Step>) -> usize {
 impl Census {
     /// The counts by key; what did not happen is left out.
     #[must_use]
-    pub fn told(&self, orders: &[OrderTold], guards: &Guards) -> BTreeMap<String, u64> {
+    pub fn told(&self, orders: &[OrderTold], guards: &Guards, points: &[Points]) -> BTreeMap<String, u64> {
         let mut out = BTreeMap::new();
         let mut add = |key: String, n: u64| {
             if n > 0 {
@@ -452,6 +455,9 @@ impl Census {
         add("election.quorum-lost".to_owned(), self.quorum[1]);
         for row in guards::rows().filter(|row| row.kind == Kind::Guard) {
             add(format!("guard.{}", row.name), u64::from(guards.refusals(row.id)));
+        }
+        for (point, _, fired) in points.iter().flat_map(Points::counts) {
+            add(format!("point.{}", point.name()), u64::from(fired));
         }
         for from in MirrorState::ALL {
             for to in MirrorState::ALL {
@@ -488,6 +494,7 @@ pub fn known() -> Vec<String> {
     }
     keys.push(transition(MirrorState::Unknown, MirrorState::LogAlignment));
     keys.extend(guards::rows().filter(|row| row.kind == Kind::Guard).map(|row| format!("guard.{}", row.name)));
+    keys.extend(Point::ALL.iter().map(|(point, ..)| format!("point.{}", point.name())));
     for state in MirrorState::ALL.into_iter().filter(|state| *state != MirrorState::Unknown) {
         keys.extend(Event::ALL.iter().map(|event| met(state, *event)));
     }

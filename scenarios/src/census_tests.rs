@@ -27,7 +27,7 @@ fn keys_are_known_once_and_all_that_a_full_census_tells_is_known() {
     assert_eq!(set.len(), keys.len());
     let mut full = Census { struck: [1; Action::NAMES.len()], elections: [1; 4], quorum: [1; 2], ..Census::default() };
     full.events.iter_mut().skip(0).for_each(|row| row.fill(1));
-    for key in full.told(&[], &Guards::default()).keys() {
+    for key in full.told(&[], &Guards::default(), &[]).keys() {
         let outside = key == "runs" || key.starts_with("event.UNKNOWN.");
         assert!(outside || set.contains(key), "{key}");
     }
@@ -37,7 +37,7 @@ fn keys_are_known_once_and_all_that_a_full_census_tells_is_known() {
 fn answers_stand_under_their_orders() {
     let told = |answer: &str| OrderTold { order: "stop-mirror".into(), answer: answer.into(), ..OrderTold::default() };
     let orders = [told("NONE"), told("INVALID_CLUSTER_MIRROR_STATES"), told("no answer")];
-    let out = Census::default().told(&orders, &Guards::default());
+    let out = Census::default().told(&orders, &Guards::default(), &[]);
     let expected = [
         ("order.stop-mirror.accepted", 1),
         ("order.stop-mirror.refused", 1),

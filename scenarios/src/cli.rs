@@ -87,15 +87,9 @@ enum Command {
         /// Decisions, drawn by the seed.
         #[arg(long, default_value_t = 10, value_name = "K")]
         samples: u32,
-        /// Switch a guard off.
-        #[arg(long, value_name = "G")]
-        guard_off: Vec<String>,
-        /// Switch a quirk on.
-        #[arg(long, value_name = "Q")]
-        quirk: Vec<String>,
-        /// Show the bare verdict, whatever the file expects.
-        #[arg(long)]
-        ignore_expect: bool,
+        /// What is switched over the file.
+        #[command(flatten)]
+        switches: Switches,
         /// Print the result as JSON and nothing else.
         #[arg(long)]
         json: bool,
@@ -214,11 +208,12 @@ pub fn main() -> ExitCode {
             let options = crate::commands::shrink::Options { path: &path, out: out.as_deref(), tries, json };
             crate::commands::shrink::shrink(&options)
         }
-        Command::Absence { scenario, seed, samples, guard_off, quirk, ignore_expect, json, out } => {
-            let overrides = Overrides { guards_off: guard_off, quirks: quirk, ignore_expect, ..Overrides::default() };
-            let (scenario, out) = (scenario.as_path(), out.as_deref());
-            let options = crate::commands::absence::Options { scenario, seed, samples, overrides, out, json };
-            crate::commands::absence::absence(&options)
+        Command::Absence { scenario, seed, samples, switches, json, out } => {
+            switches.overrides().and_then(|overrides| {
+                let (scenario, out) = (scenario.as_path(), out.as_deref());
+                let options = crate::commands::absence::Options { scenario, seed, samples, overrides, out, json };
+                crate::commands::absence::absence(&options)
+            })
         }
         Command::Why { path, reseeds } => crate::commands::why::why(&path, reseeds),
         Command::SameTwice { scenario, seed } => twice(&scenario, seed),

@@ -677,10 +677,11 @@ impl Run {
         let counts = self.lab.world.counts();
         let end = self.now();
         let orders = self.given.told(&self.job.plan.stage, &self.lab);
+        let points: Vec<_> = self.lab.world.nodes().iter().map(|node| node.guards.points.clone()).collect();
         let mut refusals = Guards::default();
         self.lab.world.nodes().iter().for_each(|node| refusals.merge_hits(&node.guards));
         Record {
-            census: self.census.told(&orders, &refusals),
+            census: self.census.told(&orders, &refusals, &points),
             scenario: self.job.path.clone(),
             title: self.job.plan.title.clone(),
             seed: self.job.plan.seed,

@@ -214,6 +214,7 @@ impl World {
         for (at, node) in self.nodes.iter_mut().enumerate() {
             node.disk.seed = self.seed;
             node.entropy = Entropy(self.seed.of_process(NodeId(at as u16)));
+            node.guards.points.set_key(self.seed.draw(Concern::Perturb, at as u64, 0));
         }
     }
 

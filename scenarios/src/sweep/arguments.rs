@@ -25,6 +25,10 @@ pub struct SweepArgs {
     /// environment.
     #[arg(long, value_name = "I/N", allow_hyphen_values = true)]
     pub shard: Option<String>,
+    /// Run each that passes again for K of its decisions, with a node away when they commit: it has to end in the same state
+    /// (L18).
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    pub absence: u32,
     /// End after this time, when what runs is over.
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     pub time: Option<Duration>,

@@ -118,7 +118,7 @@ fn head(args: &SweepArgs) -> Result<(Head, Overrides), Diagnostics> {
     let head = Head {
         files: marks,
         seeds: args.seeds,
-        options: again::options(&overrides),
+        options: options(args, &overrides),
         shard: (shard.index, shard.of),
         build: folder::build(),
         binary: binary(),
@@ -146,11 +146,20 @@ pub(crate) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Diagnostics> {
     Ok(files)
 }
 
+/// What is switched over the files, as it is pasted.
+fn options(args: &SweepArgs, overrides: &Overrides) -> String {
+    let mut text = again::options(overrides);
+    if args.absence > 0 {
+        text.push_str(&format!("{}--absence {}", if text.is_empty() { "" } else { " " }, args.absence));
+    }
+    text
+}
+
 /// The folder's name: the same for the same arguments.
 fn name(args: &SweepArgs, overrides: &Overrides) -> String {
     let first = folder::name_of(&args.paths[0]).rsplit('/').next().unwrap_or("scenarios").to_owned();
     let mut name = format!("sweep-{first}-{}-{}", args.seeds.0, args.seeds.1);
-    let options = again::options(overrides);
+    let options = options(args, overrides);
     if args.paths.len() > 1 || !options.is_empty() {
         let all: Vec<String> = args.paths.iter().map(|path| path.display().to_string()).collect();
         let hash = xxh3_64(format!("{}\n{options}", all.join("\n")).as_bytes());
@@ -193,11 +202,13 @@ impl Sweep<'_> {
         let over = self.totals.clone();
         let files = self.files.clone();
         let (overrides, events_max) = (self.overrides.clone(), self.args.common.events);
+        let absence = self.args.absence;
         let task = |turn: Turn| Task {
             file: files[turn.file as usize].clone(),
             seed: turn.seed,
             overrides: overrides.clone(),
             events_max,
+            absence,
             folder: None,
         };
         let turns = Turns::new(shard, seeds, files.len() as u32);
@@ -274,6 +285,7 @@ impl Sweep<'_> {
                     seed: member.seed,
                     overrides: self.overrides.clone(),
                     events_max: self.args.common.events,
+                    absence: 0,
                     folder: Some(folder),
                 });
             }

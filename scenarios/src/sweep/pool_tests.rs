@@ -18,7 +18,7 @@ fn pool(folder: &std::path::Path, jobs: u32, timeout: Duration, script: &str) ->
 }
 
 fn task(seed: u64) -> Task {
-    Task { file: "a.toml".into(), seed, overrides: Overrides::default(), events_max: 1, folder: None }
+    Task { file: "a.toml".into(), seed, overrides: Overrides::default(), events_max: 1, absence: 0, folder: None }
 }
 
 /// What came of seeds, in order of seed.

@@ -6,7 +6,8 @@
 
 use crate::format::{Diagnostics, Fault, Problem, Scenario};
 use crate::plan::{Overrides, Plan};
-use crate::{again, cli, folder};
+use crate::{absence, again, cli, folder};
+use mirrorlab_reports::record::{Record, Verdict};
 use mirrorlab_reports::sweep::Finished;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -24,6 +25,9 @@ pub struct Task {
     pub overrides: Overrides,
     /// Events after which a run is given up.
     pub events_max: u64,
+    /// Decisions of a run that passes that have to bear a node's absence (L18).
+    #[serde(default)]
+    pub absence: u32,
     /// The run folder to leave, if one is wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
@@ -89,10 +93,15 @@ fn perform(task: &Task, known: &mut BTreeMap<String, Scenario>) -> Result<Finish
     }
     let plans = Plan::resolve_all(&known[&task.file], Some(task.seed), &task.overrides)?;
     let repro = again::run(&task.file, task.seed, &task.overrides);
-    let record = match &task.folder {
+    let absent = if task.absence > 0 { absent(task, &plans)? } else { None };
+    let mut record = match &task.folder {
         Some(folder) => cli::leave(&task.file, plans, folder, false, &repro)?,
         None => cli::joined(cli::each(&task.file, plans, task.events_max)?, &repro),
     };
+    if let Some(absent) = absent.filter(|_| record.verdict == Verdict::Pass) {
+        (record.verdict, record.reason, record.violations) = (absent.verdict, absent.reason, absent.violations);
+        record.repro = again::absence(&task.file, task.seed, task.absence, &task.overrides);
+    }
     let mut finished = Finished::of(&record, folder::rss_mb());
     if !record.rows.is_empty() {
         // One history of several.
@@ -100,4 +109,16 @@ fn perform(task: &Task, known: &mut BTreeMap<String, Scenario>) -> Result<Finish
         finished.trace_hash = format!("{:016x}", xxhash_rust::xxh3::xxh3_64(hashes.concat().as_bytes()));
     }
     Ok(finished)
+}
+
+/// The record of the first plan that a node's absence harms, if there is one.
+fn absent(task: &Task, plans: &[(String, Plan)]) -> Result<Option<Record>, Diagnostics> {
+    for (_, plan) in plans {
+        let judged = absence::judge(plan, task.absence)
+            .map_err(|bad| Diagnostics::one(&task.file, Problem::new(Fault::File, "bad-config", bad.0)))?;
+        if !judged.violations().is_empty() {
+            return Ok(Some(judged.judged()));
+        }
+    }
+    Ok(None)
 }
