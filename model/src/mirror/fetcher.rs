@@ -436,8 +436,8 @@ impl Fetcher {
     }
 
     /// 1. A slot waits for its backoff. 2. The source tells it that there is nothing new, which nobody here looks at. 3. The
-    /// slot asks again, in the same epoch from the same offset: to the source it knows everything. So who waits is not in the
-    /// session, and its next question is answered, as stock fetchers do it.
+    ///    slot asks again, in the same epoch from the same offset: to the source it knows everything. So who waits is not in the
+    ///    session, and its next question is answered, as stock fetchers do it.
     fn leave_sessions(&mut self, guards: &mut Guards) {
         for &at in &self.special {
             let slot = &mut self.slots[at as usize];
