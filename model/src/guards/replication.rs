@@ -19,6 +19,7 @@ registry! { base 64;
     guard MaximalIsr: "The watermark waits for every member of the committed and of the proposed ISR.", "I01, KIP-497", ["S5", "S4", "S3"];
     guard IsrMemberEligible: "A fenced or stopping broker is not proposed for the ISR.", "I04, KIP-841", ["S12", "L4"];
     guard IsrBrokerEpochMatches: "A broker is proposed for the ISR only with the broker epoch that it fetched in.", "KIP-903", ["S14", "S12"];
+    guard CutLowersEpochStart: "A mirror leader that cuts its log below the start of its epoch lets the epoch start there.", "found by swarm/coordinator", ["L5"];
     guard IsrJoinNeedsEpochStart: "A follower joins the ISR only past the start of the leader's epoch.", "KAFKA-7128, BRK-17", ["S4", "S3"];
     guard IsrJoinNeedsWatermark: "A follower joins the ISR only at or past the watermark.", "KIP-497, BRK-17", ["S4", "S5"];
     guard WatermarkNeedsMinIsr: "The watermark stands while the ISR is smaller than min.insync.replicas.", "I06, KIP-966", ["S5", "S4", "S3", "S8"];

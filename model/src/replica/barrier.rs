@@ -219,6 +219,11 @@ impl Replicas {
         }
         let end = self.logs[slot].as_ref().map_or(Offset::ZERO, |log| log.end());
         let leader = &mut self.leaders[lead];
+        // 1. A leader's epoch starts at 2. 2. It cuts its log to 0, and appends one record. 3. A follower that has it all is at 1: it
+        // must not wait for 2, nor a client for an end that is past it.
+        if leader.epoch_start > end && !cx.guards.admits(guard::CutLowersEpochStart, false) {
+            leader.epoch_start = end;
+        }
         for follower in &mut leader.followers {
             if follower.position > end && !mutant(cx.guards, guard::BarrierNeedsPosition, true) {
                 follower.position = Offset::UNKNOWN;

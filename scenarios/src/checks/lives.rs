@@ -252,6 +252,13 @@ fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, 
         }
         // The second of a life's two tombstones: it begins no new one.
         MirrorRecord::Position(_, None, _) if life.as_ref().is_none_or(|life| life.mirror != key.mirror) => return,
+        // Of a topic of this id that was deleted before this one was created: its coordinator takes it away. Nothing begins in
+        // the middle, and in an epoch that nobody led in.
+        MirrorRecord::State(_, Some(record))
+            if life.is_none() && record.state_epoch > 1 && record.leader_epoch > leader_epoch =>
+        {
+            return
+        }
         _ => {}
     }
     let session = match record {
