@@ -2,7 +2,8 @@
 //!
 //! Read in this order: [`record`] is what all else renders, [`figures`] names what a run may measure, [`distribution`] gives
 //! percentiles; [`text`] prints, [`html`] makes a page with charts, [`junit`] speaks to CI, [`census`] adds up what happened over
-//! many runs, [`load`] reads records back, [`sweep`] does all this for many runs.
+//! many runs, [`load`] reads records back, [`sweep`] does all this for many runs, [`hunt`]
+//! for many runs of many mutants.
 
 pub mod census;
 mod charts;
@@ -10,6 +11,7 @@ pub mod distribution;
 mod failovers;
 pub mod figures;
 pub mod html;
+pub mod hunt;
 pub mod junit;
 pub mod load;
 pub mod record;

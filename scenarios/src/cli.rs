@@ -4,6 +4,7 @@ use crate::again;
 use crate::checks::CHECKS;
 use crate::folder;
 use crate::format::{Diagnostics, Fault, Problem, Scenario};
+use crate::hunt;
 use crate::plan::{Overrides, Plan};
 use crate::recorder::Recorder;
 use crate::run::{Job, Run};
@@ -148,7 +149,7 @@ enum Command {
     Schema,
     /// Make one HTML page of a run folder; or of a sweep: one summary of all its shards.
     Report {
-        /// A run folder, a summary.json, or the folder of a sweep.
+        /// A run folder, a summary.json, or the folder of a sweep or a hunt.
         path: PathBuf,
         /// Where the page goes. Default: report.html in the folder.
         #[arg(long)]
@@ -162,6 +163,9 @@ enum Command {
     },
     /// Run many seeds of many files in worker processes, and group what fails. Started again it goes on where it ended.
     Sweep(Box<sweep::arguments::SweepArgs>),
+    /// Switch each guard off and each quirk on, alone, and sweep until something breaks: how good are the checks? Exits as the
+    /// baseline does, the same seeds with everything on.
+    Hunt(Box<hunt::HuntArgs>),
     /// A worker of a sweep: tasks on standard input, answers on standard output.
     #[command(hide = true, name = sweep::pool::WORKER)]
     Worker,
@@ -237,8 +241,10 @@ pub fn main() -> ExitCode {
         Command::Report { path, html, junit, json } if sweep::report::is_sweep(&path) => {
             sweep::report::report(&path, &sweep::report::Wanted { html, junit, json, quiet: false })
         }
+        Command::Report { path, json, .. } if hunt::is_hunt(&path) => hunt::report(&path, json),
         Command::Report { path, html, .. } => report(&path, html.as_deref()),
         Command::Sweep(args) => sweep::main(&args),
+        Command::Hunt(args) => hunt::main(&args),
         Command::Worker => sweep::worker::main(),
     };
     match done {

@@ -22,7 +22,7 @@ const COLUMNS: &str = "*Breaks* names the invariants that are expected to break,
 so yet.";
 
 /// A proof: its file below the scenarios, and what else it switches.
-type Proofs = BTreeMap<String, Vec<(String, Vec<String>)>>;
+pub(crate) type Proofs = BTreeMap<String, Vec<(String, Vec<String>)>>;
 
 /// The page. `scenarios` is the folder of the scenario files.
 ///
@@ -73,7 +73,7 @@ fn line(out: &mut String, row: &Row, by: Option<&Vec<(String, Vec<String>)>>) {
 }
 
 /// Which files prove what.
-fn proofs(scenarios: &Path) -> Result<Proofs, Diagnostics> {
+pub(crate) fn proofs(scenarios: &Path) -> Result<Proofs, Diagnostics> {
     let mut files = Vec::new();
     for folder in PROOFS {
         let folder = scenarios.join(folder);

@@ -130,6 +130,9 @@ pub struct Finished {
     /// The invariant that broke first, or what else the run failed of.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub invariant: String,
+    /// Others that broke in the same event.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
     /// Where, numbers taken out.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub place: String,
@@ -191,6 +194,7 @@ impl Finished {
             seed: record.seed,
             verdict: record.verdict,
             reason: if failed { record.reason.clone() } else { String::new() },
+            others: others(record, &invariant),
             invariant,
             place,
             repro: if failed { record.repro.clone() } else { String::new() },
@@ -219,6 +223,7 @@ impl Finished {
             verdict,
             reason,
             invariant: verdict.name().to_owned(),
+            others: Vec::new(),
             place,
             repro,
             trace_hash: String::new(),
@@ -235,6 +240,11 @@ impl Finished {
             hits: Vec::new(),
         }
     }
+}
+
+fn others(record: &Record, first: &str) -> Vec<String> {
+    let others: BTreeSet<&String> = record.violations.iter().map(|v| &v.id).filter(|id| *id != first).collect();
+    others.into_iter().filter(|_| record.verdict != Verdict::Pass).cloned().collect()
 }
 
 /// How often something was met, and in how many runs.

@@ -1,12 +1,13 @@
 //! Many seeds of many files: `mirrorlab sweep`.
 //!
 //! Read in this order: [`arguments`] (what is typed), [`shard`] (which runs, in which order), [`worker`] (the process that runs
-//! them), [`pool`] (workers, and how they die), [`results`] (the files, and resuming), [`report`] (the summary of all shards).
+//! them), [`pool`] (workers, and how they die), [`lines`] and [`results`] (the files, and resuming), [`report`] (the summary of all shards).
 //!
 //! A run is told when it is over, in a line that is written at once. A failing seed leaves a run folder: the fastest of each
 //! group are run again for that when the sweep is over. What fails in the same way stands in one group.
 
 pub mod arguments;
+pub mod lines;
 pub mod pool;
 pub mod report;
 pub mod results;
@@ -21,12 +22,13 @@ use crate::plan::{Overrides, Plan};
 use crate::tell::{complain, tell};
 use arguments::SweepArgs;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lines::{Lines, Read};
 use mirrorlab_reports::record::Verdict;
 use mirrorlab_reports::sweep::{FileMark, Finished, Head, Line, Totals};
 use mirrorlab_reports::worst;
 use pool::{Client, Ended, Pool};
 use report::Wanted;
-use results::{Opened, Results};
+use results::Opened;
 use shard::{Shard, Turn, Turns};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -40,7 +42,7 @@ struct Sweep<'a> {
     overrides: Overrides,
     files: Vec<String>,
     folder: PathBuf,
-    results: Results,
+    results: Lines,
     totals: Totals,
     /// Guards that lines of this process name.
     named: BTreeSet<String>,
@@ -61,7 +63,7 @@ pub fn main(args: &SweepArgs) -> Result<u8, Diagnostics> {
         // A file that cannot be written is found out before anything runs.
         report::put(junit, "")?;
     }
-    let Opened { results, totals, anew, stale } = Results::open(&folder, &head)?;
+    let Opened { results, totals, anew, stale } = results::open(&folder, &head)?;
     for (scenario, seed) in stale {
         let _ = std::fs::remove_dir_all(report::run_folder(&folder, &scenario, seed));
     }
@@ -297,7 +299,7 @@ impl Sweep<'_> {
         let common = &self.args.common;
         let wanted = Wanted { html: None, junit: self.args.junit.clone(), json: common.json, quiet: common.quiet };
         if let Some(junit) = &wanted.junit {
-            let read = results::read(self.results.path())?;
+            let read: Read<Line> = lines::read(self.results.path())?;
             let runs = read.lines.iter().filter_map(Line::run);
             let xml = mirrorlab_reports::sweep::junit::xml(runs).unwrap_or_default();
             report::put(junit, &xml)?;

@@ -1,6 +1,7 @@
 //! One summary of all shards of a sweep: `mirrorlab report FOLDER`.
 
-use super::results::{self, Read};
+use super::lines::{self, Read};
+use super::results;
 use crate::folder;
 use crate::format::{Diagnostics, Fault, Problem};
 use crate::tell::{complain, tell};
@@ -45,13 +46,13 @@ pub fn report(folder: &Path, wanted: &Wanted) -> Result<u8, Diagnostics> {
 }
 
 /// Every results file of a folder, of one sweep.
-fn all(folder: &Path) -> Result<Vec<Read>, Diagnostics> {
-    let mut all: Vec<(PathBuf, Read)> = Vec::new();
+fn all(folder: &Path) -> Result<Vec<Read<Line>>, Diagnostics> {
+    let mut all: Vec<(PathBuf, Read<Line>)> = Vec::new();
     for path in results::files(folder) {
-        let read = results::read(&path)?;
-        let Some(head) = read.head() else { continue };
+        let read = lines::read::<Line>(&path)?;
+        let Some(head) = results::head(&read) else { continue };
         if let Some((first, before)) = all.first() {
-            let before = before.head().unwrap_or(head);
+            let before = results::head(before).unwrap_or(head);
             if !before.is_same_sweep(head) {
                 let difference = head.difference(before).unwrap_or_default();
                 let message = format!("{} and {} are of two sweeps: {difference}", first.display(), path.display());

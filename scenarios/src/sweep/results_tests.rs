@@ -15,7 +15,11 @@ fn run(seed: u64) -> Line {
 }
 
 fn open(folder: &Path, head: &Head) -> Opened {
-    Results::open(folder, head).unwrap()
+    super::open(folder, head).unwrap()
+}
+
+fn read(path: &Path) -> Vec<Line> {
+    lines::read(path).unwrap().lines
 }
 
 #[test]
@@ -25,7 +29,7 @@ fn a_torn_last_line_does_not_count_and_the_next_one_is_whole() {
     for seed in [3, 4] {
         first.results.add(&run(seed)).unwrap();
     }
-    let path = first.results.path.clone();
+    let path = first.results.path().to_path_buf();
     drop(first);
     let text = std::fs::read(&path).unwrap();
     for cut in [1, 2, 20] {
@@ -34,7 +38,7 @@ fn a_torn_last_line_does_not_count_and_the_next_one_is_whole() {
         assert!(again.totals.has("a.toml", 3) && !again.totals.has("a.toml", 4), "{cut} bytes cut");
         assert!(again.anew.is_none());
         again.results.add(&run(5)).unwrap();
-        let seeds: Vec<Line> = read(&path).unwrap().lines.split_off(1);
+        let seeds: Vec<Line> = read(&path).split_off(1);
         assert_eq!(seeds, [run(3), run(5)], "{cut} bytes cut");
     }
 }
@@ -42,10 +46,10 @@ fn a_torn_last_line_does_not_count_and_the_next_one_is_whole() {
 #[test]
 fn a_line_that_is_none_is_told_with_its_number() {
     let folder = tempfile::tempdir().unwrap();
-    let path = open(folder.path(), &head((1, 1))).results.path;
+    let path = open(folder.path(), &head((1, 1))).results.path().to_path_buf();
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, format!("{text}nonsense\n")).unwrap();
-    let told = Results::open(folder.path(), &head((1, 1))).unwrap_err().to_string();
+    let told = super::open(folder.path(), &head((1, 1))).unwrap_err().to_string();
     assert!(told.contains("line 2 is not one of a sweep's"), "{told}");
 }
 
@@ -65,8 +69,8 @@ fn another_build_begins_anew_and_keeps_what_was_there() {
     let opened = open(folder.path(), &other);
     assert_eq!(opened.anew.as_deref(), Some("made by another build"));
     assert!(!opened.totals.has("a.toml", 7));
-    let aside = read(&folder.path().join("results-1of1.ndjson.old")).unwrap();
-    assert_eq!(aside.lines, [Line::Head(head((1, 1))), run(7)]);
+    let aside = read(&folder.path().join("results-1of1.ndjson.old"));
+    assert_eq!(aside, [Line::Head(head((1, 1))), run(7)]);
     drop(opened);
     let mut edited = other.clone();
     edited.files[0].hash = "2".into();
@@ -77,10 +81,10 @@ fn another_build_begins_anew_and_keeps_what_was_there() {
 fn the_folder_of_another_sweep_or_of_one_that_runs_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let held = open(folder.path(), &head((1, 1)));
-    let told = Results::open(folder.path(), &head((1, 1))).unwrap_err().to_string();
+    let told = super::open(folder.path(), &head((1, 1))).unwrap_err().to_string();
     assert!(told.contains("another sweep writes to this file"), "{told}");
     drop(held);
     let other = Head { seeds: (0, 20), ..head((1, 1)) };
-    let told = Results::open(folder.path(), &other).unwrap_err().to_string();
+    let told = super::open(folder.path(), &other).unwrap_err().to_string();
     assert!(told.contains("the folder holds another sweep: other seeds"), "{told}");
 }

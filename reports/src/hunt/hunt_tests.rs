@@ -1,0 +1,102 @@
+//! What the lines of a hunt come to.
+
+use super::*;
+
+fn target(name: &str, kind: &str) -> Target {
+    Target { name: name.into(), kind: kind.into(), room: "log".into(), expected: vec!["S2".into(), "S9".into()] }
+}
+
+fn tried(target: &str, seed: u64) -> Line {
+    Line::Try(Try { target: target.into(), seed, verdict: Verdict::Pass, wall_s: 0.5, tainted: false })
+}
+
+fn run(seed: u64, verdict: Verdict, invariant: &str) -> Finished {
+    let run = Finished::without_record("swarm/default.toml", seed, verdict, "why".into(), "mirrorlab run …".into());
+    Finished { invariant: invariant.into(), place: String::new(), ..run }
+}
+
+fn begun(seeds: u64) -> Line {
+    let targets = ["A", "B", "C"].map(|name| target(name, if name == "C" { "quirk L" } else { "guard" }));
+    Line::Begun { seeds, targets: targets.into(), baseline: 2 }
+}
+
+fn base(seed: u64, verdict: Verdict, hits: &[&str]) -> Line {
+    let hits = hits.iter().map(|hit| (*hit).to_owned()).collect();
+    Line::Base(Box::new(Finished { hits, ..run(seed, verdict, "S2") }))
+}
+
+fn hunt(lines: Vec<Line>) -> Hunt {
+    let mut hunt = Hunt::default();
+    lines.iter().for_each(|line| hunt.add(line));
+    hunt
+}
+
+fn whole() -> Vec<Line> {
+    let found = |name: &str, tried: Tried, by: By, run: &Finished| {
+        Line::Row(Box::new(Row::found(&target(name, "guard"), tried, by, run)))
+    };
+    vec![
+        Line::Head(Head::default()),
+        begun(10),
+        base(0, Verdict::Pass, &["A"]),
+        base(1, Verdict::Pass, &[]),
+        tried("A", 0),
+        tried("A", 1),
+        tried("B", 0),
+        found("A", Tried { seeds: 3, seconds: 1.5 }, By::Swarm, &run(2, Verdict::Violation, "S9")),
+        found("B", Tried { seeds: 10, seconds: 5.0 }, By::Scenario, &run(0, Verdict::Stall, "L8")),
+    ]
+}
+
+#[test]
+fn a_target_is_found_by_an_invariant_that_was_expected_or_by_another() {
+    let summary = hunt(whole()).summary();
+    let shown: Vec<_> = summary
+        .rows
+        .iter()
+        .map(|row| (&*row.target, row.by, row.seeds, &*row.invariant, row.as_expected, row.refused))
+        .collect();
+    assert_eq!(shown, [("A", By::Swarm, 3, "S9", true, Some(true)), ("B", By::Scenario, 10, "L8", false, Some(false))]);
+    assert_eq!((summary.median_seeds, summary.median_seconds), (Some(3), Some(1.5)));
+    assert_eq!((summary.missed, summary.waiting), (vec!["B".to_owned()], vec!["C".to_owned()]));
+    assert_eq!(summary.baseline.verdict, Some(Verdict::Pass));
+}
+
+#[test]
+fn the_exit_code_is_the_baselines() {
+    let mut lines = whole();
+    assert_eq!(hunt(lines.clone()).summary().exit_code(), 0);
+    lines[3] = base(1, Verdict::Stall, &[]);
+    let stalled = hunt(lines.clone());
+    assert_eq!(stalled.summary().exit_code(), 3);
+    let clean = [0, 1, 2].map(|seed| stalled.is_clean("swarm/default.toml", seed));
+    assert_eq!(clean, [Some(true), Some(false), None]);
+    lines.remove(3);
+    assert_eq!(hunt(lines).summary().exit_code(), 6, "a baseline that is not complete");
+}
+
+#[test]
+fn a_hunt_goes_on_where_it_ended_and_with_more_seeds() {
+    let mut lines = whole();
+    let first = hunt(lines.clone());
+    assert_eq!(
+        (first.tried("A").seeds, first.tried("B"), first.tried("C").seeds),
+        (2, Tried { seeds: 1, seconds: 0.5 }, 0)
+    );
+    assert_eq!(["A", "B", "C"].map(|name| first.is_over(name, 10)), [true, true, false]);
+    assert_eq!(["A", "B"].map(|name| first.is_over(name, 2)), [false, true]);
+    assert!(!first.is_over("B", 11));
+    // A line that came twice counts once, and one out of order not at all.
+    lines.extend([tried("C", 0), tried("C", 0), tried("C", 5)]);
+    assert_eq!(hunt(lines.clone()).tried("C").seeds, 1);
+    // With fewer seeds it was not found by these.
+    lines.push(begun(2));
+    assert_eq!(hunt(lines).summary().waiting, ["A", "C"]);
+}
+
+#[test]
+fn what_is_printed() {
+    let summary = hunt(whole()).summary();
+    insta::assert_snapshot!(text::summary(&summary, "runs/hunt"));
+    insta::assert_snapshot!(text::markdown(&summary, "mirrorlab hunt --seeds 10"));
+}

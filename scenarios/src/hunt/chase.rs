@@ -1,0 +1,149 @@
+//! One target, seed after seed, until something breaks that holds with everything on.
+
+use super::profiles::Quarry;
+use crate::plan::Overrides;
+use crate::sweep::pool::{Client, Ended};
+use crate::sweep::run_turn;
+use crate::sweep::worker::Task;
+use mirrorlab_reports::hunt::{is_clean, By, Line, Row, Tried, Try};
+use mirrorlab_reports::record::Verdict;
+use mirrorlab_reports::sweep::Finished;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// What threads tell the one that writes.
+#[derive(Debug)]
+pub enum Told {
+    /// A line for the file.
+    Line(Line),
+    /// A file or the machine refuses.
+    Refused(String),
+}
+
+/// What all chases of a hunt have in common.
+#[derive(Debug)]
+pub struct Ground {
+    /// Profiles, by number.
+    pub files: Vec<String>,
+    /// Seeds for each target.
+    pub seeds: u64,
+    /// Events after which a run is given up.
+    pub events_max: u64,
+    /// Runs of the baseline that are known, and whether nothing broke in them.
+    pub clean: Mutex<BTreeMap<(usize, u64), bool>>,
+}
+
+/// How a chase ends early: told already, or because everything ends.
+struct Over;
+
+/// What a seed showed.
+enum Attempt {
+    Found(Box<Row>),
+    Nothing { wall_s: f64 },
+}
+
+impl Ground {
+    fn task(&self, file: &str, seed: u64, overrides: Overrides) -> Task {
+        Task { file: file.to_owned(), seed, overrides, events_max: self.events_max, folder: None, absence: 0 }
+    }
+
+    /// Runs one seed of the baseline.
+    pub fn base(&self, client: &mut Client<'_>, (file, seed): (usize, u64), twice: bool, tell: &dyn Fn(Told)) {
+        let task = self.task(&self.files[file], seed, Overrides::default());
+        let _ = finished(run_turn(client, &task, twice), tell).map(|run| self.note(file, run, tell));
+    }
+
+    fn note(&self, file: usize, run: Finished, tell: &dyn Fn(Told)) -> bool {
+        let clean = is_clean(run.verdict);
+        self.clean.lock().unwrap_or_else(PoisonError::into_inner).insert((file, run.seed), clean);
+        tell(Told::Line(Line::Base(Box::new(run))));
+        clean
+    }
+
+    /// Whether nothing breaks with everything on; what is not known is run now.
+    fn is_clean(&self, client: &mut Client<'_>, at: (usize, u64), tell: &dyn Fn(Told)) -> Result<bool, Over> {
+        let known = self.clean.lock().unwrap_or_else(PoisonError::into_inner).get(&at).copied();
+        if let Some(clean) = known {
+            return Ok(clean);
+        }
+        let task = self.task(&self.files[at.0], at.1, Overrides::default());
+        finished(client.run(&task), tell).map(|run| self.note(at.0, run, tell))
+    }
+
+    /// Tries seeds from where it was left until one finds the target; then the file that was written for it.
+    pub fn chase(&self, client: &mut Client<'_>, quarry: &Quarry, mut tried: Tried, tell: &dyn Fn(Told)) {
+        while tried.seeds < self.seeds && !client.is_closed() {
+            match self.attempt(client, quarry, tried, tell) {
+                Ok(Attempt::Found(row)) => return tell(Told::Line(Line::Row(row))),
+                Ok(Attempt::Nothing { wall_s }) => tried = tried.and(wall_s),
+                Err(Over) => return,
+            }
+        }
+        if client.is_closed() {
+            return;
+        }
+        if let Ok(row) = self.prove(client, quarry, tried, tell) {
+            tell(Told::Line(Line::Row(Box::new(row))));
+        }
+    }
+
+    fn attempt(
+        &self,
+        client: &mut Client<'_>,
+        quarry: &Quarry,
+        tried: Tried,
+        tell: &dyn Fn(Told),
+    ) -> Result<Attempt, Over> {
+        let seed = tried.seeds;
+        let file = quarry.profile(seed);
+        let run = finished(client.run(&self.task(&self.files[file], seed, switched(quarry))), tell)?;
+        let broke = matches!(run.verdict, Verdict::Violation | Verdict::Stall);
+        if broke && self.is_clean(client, (file, seed), tell)? {
+            let seconds = tried.and(run.wall_s);
+            return Ok(Attempt::Found(Box::new(Row::found(&quarry.target, seconds, By::Swarm, &run))));
+        }
+        let target = quarry.target.name.clone();
+        let wall_s = run.wall_s;
+        tell(Told::Line(Line::Try(Try { target, seed, verdict: run.verdict, wall_s, tainted: broke })));
+        Ok(Attempt::Nothing { wall_s })
+    }
+
+    /// The file that was written for it, without what it expects: it must break as it is, and hold with everything on.
+    fn prove(&self, client: &mut Client<'_>, quarry: &Quarry, tried: Tried, tell: &dyn Fn(Told)) -> Result<Row, Over> {
+        let nothing = Row::of(&quarry.target, tried);
+        let Some((file, seed)) = &quarry.proof else { return Ok(nothing) };
+        let bare = Overrides { ignore_expect: true, ..Overrides::default() };
+        let all = || vec!["all".to_owned()];
+        let mended = Overrides { guards_on: all(), quirks_off: all(), ..bare.clone() };
+        let run = finished(client.run(&self.task(file, *seed, bare)), tell)?;
+        if !matches!(run.verdict, Verdict::Violation | Verdict::Stall) {
+            return Ok(nothing);
+        }
+        let held = finished(client.run(&self.task(file, *seed, mended)), tell)?;
+        if !is_clean(held.verdict) {
+            return Ok(nothing);
+        }
+        Ok(Row::found(&quarry.target, tried, By::Scenario, &run))
+    }
+}
+
+/// The target, and nothing else.
+fn switched(quarry: &Quarry) -> Overrides {
+    let name = vec![quarry.target.name.clone()];
+    if quarry.target.is_guard() {
+        Overrides { guards_off: name, ..Overrides::default() }
+    } else {
+        Overrides { quirks: name, ..Overrides::default() }
+    }
+}
+
+fn finished(ended: Ended, tell: &dyn Fn(Told)) -> Result<Finished, Over> {
+    match ended {
+        Ended::Run(run) => Ok(*run),
+        Ended::Refused(text) => {
+            tell(Told::Refused(text));
+            Err(Over)
+        }
+        Ended::Stopped => Err(Over),
+    }
+}

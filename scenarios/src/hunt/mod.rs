@@ -1,0 +1,333 @@
+//! The hunt: what would be found if a rule of the protocol were left out. `mirrorlab hunt`.
+//!
+//! Read in this order: [`profiles`] (what is hunted where), [`chase`] (one target), then this file (all of them, and the
+//! baseline). Each guard is switched off and each quirk switched on, alone, and the profiles of the swarm that suit it are run
+//! with the seeds from 0 on until something breaks. A seed with which the baseline breaks as well shows nothing. What no seed
+//! finds may still be found by the scenario file that was written for it: it is told apart.
+
+pub mod chase;
+pub mod profiles;
+
+use crate::cli::now;
+use crate::folder::{self, RUNS};
+use crate::format::{Diagnostics, Fault, Problem, Scenario};
+use crate::plan::{Overrides, Plan};
+use crate::sweep::arguments::Common;
+use crate::sweep::lines::{self, Lines, Read};
+use crate::sweep::pool::{Client, Pool};
+use crate::sweep::shard::{Shard, Turn};
+use crate::sweep::{self, report, results};
+use crate::tell::{complain, tell};
+use chase::{Ground, Told};
+use clap::Args;
+use indicatif::ProgressBar;
+use mirrorlab_reports::hunt::{text, By, Hunt, Line, Summary, Tried};
+use mirrorlab_reports::record::Verdict;
+use mirrorlab_reports::sweep::{FileMark, Head};
+use mirrorlab_reports::worst;
+use profiles::Quarry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Instant;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// What the files of hunts are called.
+const KIND: &str = "hunt";
+
+/// Runs of the baseline of which one is run a second time.
+const BATCH: usize = 64;
+
+/// Arguments of a hunt.
+#[derive(Args, Debug)]
+pub struct HuntArgs {
+    /// Hunt this guard. Default: all guards and quirks.
+    #[arg(long, value_name = "G")]
+    pub guard: Vec<String>,
+    /// Hunt this quirk. Default: all guards and quirks.
+    #[arg(long, value_name = "Q")]
+    pub quirk: Vec<String>,
+    /// Seeds for each target, from 0 on. More than last time: the hunt goes on with the new ones.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: u64,
+    /// The folder of scenario files, with `swarm/`, `must_fail/` and `prototype/`.
+    #[arg(long, value_name = "DIR", default_value = "scenarios")]
+    pub scenarios: PathBuf,
+    /// Shard I of N, counted from 1, as of `sweep`.
+    #[arg(long, value_name = "I/N", allow_hyphen_values = true)]
+    pub shard: Option<String>,
+    /// Write the table to FILE.md and its rows to FILE.ndjson.
+    #[arg(long, value_name = "FILE")]
+    pub write_baseline: Option<PathBuf>,
+    /// Workers, bounds and outputs.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// What a thread takes from the queue.
+enum Work {
+    /// A run of the baseline.
+    Base(Turn),
+    /// A target.
+    Chase(Box<Quarry>, Tried),
+}
+
+/// A hunt under way.
+struct Hunting {
+    hunt: Hunt,
+    out: Lines,
+    /// Guards that lines of this process name.
+    named: BTreeSet<String>,
+    began: Instant,
+    bar: ProgressBar,
+    is_told: bool,
+    broken: Option<Diagnostics>,
+}
+
+/// Hunts.
+///
+/// # Errors
+/// Files and arguments that are wrong; a folder that cannot be used.
+pub fn main(args: &HuntArgs) -> Result<u8, Diagnostics> {
+    let (shard, _) = Shard::choose(args.shard.as_deref(), |name| std::env::var(name).ok())?;
+    let files = swarm(&args.scenarios)?;
+    let quarry = profiles::quarry(&args.guard, &args.quirk, &files, &args.scenarios)?;
+    let folder = args.common.out.clone().unwrap_or_else(|| Path::new(RUNS).join(KIND));
+    let (mut out, mut hunt) = open(&folder, &head(&files, shard)?)?;
+    let pairs = pairs(&quarry, args.seeds);
+    let begun = Line::Begun {
+        seeds: args.seeds,
+        targets: quarry.iter().map(|quarry| quarry.target.clone()).collect(),
+        baseline: pairs.len() as u64,
+    };
+    out.add(&begun)?;
+    hunt.add(&begun);
+    let ground = ground(args, &files, &hunt);
+    let work = work(&hunt, &ground, quarry, pairs, shard);
+    let is_told = !(args.common.json || args.common.quiet);
+    let mut hunting = Hunting {
+        hunt,
+        out,
+        named: BTreeSet::new(),
+        began: now(),
+        bar: sweep::bar(work.len() as u64, !is_told),
+        is_told,
+        broken: None,
+    };
+    let machine =
+        |error| Diagnostics::one("this machine", Problem::new(Fault::Machine, "unusable", format!("{error}")));
+    let pool = Pool::new(args.common.jobs(), args.common.timeout).map_err(machine)?;
+    hunting.run(&pool, &ground, work);
+    hunting.bar.finish_and_clear();
+    if let Some(broken) = hunting.broken {
+        return Err(broken);
+    }
+    // What other shards left in this folder is part of the table.
+    let summary = all(&folder)?.summary();
+    print(&summary, &folder, &args.common);
+    if let Some(file) = &args.write_baseline {
+        write_baseline(&summary, args, file)?;
+    }
+    let mut verdicts: Vec<Verdict> = hunting.hunt.summary().baseline.verdict.into_iter().collect();
+    if pool.is_signalled() {
+        complain(&"note: the hunt was interrupted; the same command goes on with it");
+        verdicts.push(Verdict::Unknown);
+    }
+    Ok(worst(verdicts).exit_code())
+}
+
+/// The profiles of the swarm.
+fn swarm(scenarios: &Path) -> Result<Vec<PathBuf>, Diagnostics> {
+    let folder = scenarios.join("swarm");
+    if !folder.is_dir() {
+        let message = format!("{} has no folder `swarm`", scenarios.display());
+        let problem = Problem::new(Fault::Command, "no-files", message);
+        let help = "run it beside the folder `scenarios`, or name that with --scenarios";
+        return Err(Diagnostics::one("command line", problem.help(help)));
+    }
+    sweep::files(&[folder])
+}
+
+fn head(files: &[PathBuf], shard: Shard) -> Result<Head, Diagnostics> {
+    let mut marks = Vec::new();
+    for file in files {
+        Plan::resolve_all(&Scenario::load(file)?, Some(0), &Overrides::default())?;
+        let bytes = std::fs::read(file).unwrap_or_default();
+        marks.push(FileMark { path: file.display().to_string(), hash: format!("{:016x}", xxh3_64(&bytes)) });
+    }
+    Ok(Head {
+        files: marks,
+        // A hunt goes on with more seeds, and with other targets.
+        seeds: (0, 0),
+        options: String::new(),
+        shard: (shard.index, shard.of),
+        build: folder::build(),
+        binary: sweep::binary(),
+    })
+}
+
+fn first(read: &Read<Line>) -> Option<&Head> {
+    match read.lines.first() {
+        Some(Line::Head(head)) => Some(head),
+        _ => None,
+    }
+}
+
+/// Opens the file of a shard and reads what is there.
+fn open(folder: &Path, head: &Head) -> Result<(Lines, Hunt), Diagnostics> {
+    let mut out = Lines::open(folder, &lines::name(KIND, head.shard))?;
+    let before: Read<Line> = lines::read(out.path())?;
+    let anew = results::difference(folder, head, first(&before))?;
+    let mut whole = before.whole;
+    if let Some(why) = anew {
+        complain(&format_args!("note: {why}: the hunt begins anew; what was there is kept as {KIND}-….ndjson.old"));
+        out.put_aside()?;
+        whole = 0;
+    }
+    out.cut(whole)?;
+    let mut hunt = Hunt::default();
+    if whole == 0 {
+        let first = Line::Head(head.clone());
+        out.add(&first)?;
+        hunt.add(&first);
+    } else {
+        before.lines.iter().for_each(|line| hunt.add(line));
+    }
+    Ok((out, hunt))
+}
+
+/// Everything that any target may be run with: the baseline, in order of seed.
+fn pairs(quarry: &[Quarry], seeds: u64) -> BTreeSet<(u64, usize)> {
+    // Targets with the same profiles run the same.
+    let lists: BTreeSet<&[usize]> = quarry.iter().map(|quarry| &quarry.profiles[..]).collect();
+    let of = |list: &[usize], seed: u64| (seed, list[(seed % list.len() as u64) as usize]);
+    lists.into_iter().flat_map(|list| (0..seeds).map(move |seed| of(list, seed))).collect()
+}
+
+fn ground(args: &HuntArgs, files: &[PathBuf], hunt: &Hunt) -> Ground {
+    let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let known = files
+        .iter()
+        .enumerate()
+        .flat_map(|(n, file)| (0..args.seeds).filter_map(move |seed| Some(((n, seed), hunt.is_clean(file, seed)?))));
+    let clean: BTreeMap<(usize, u64), bool> = known.collect();
+    Ground { seeds: args.seeds, events_max: args.common.events, clean: Mutex::new(clean), files }
+}
+
+/// What is left to do of a shard: the baseline first, then the targets.
+fn work(hunt: &Hunt, ground: &Ground, quarry: Vec<Quarry>, pairs: BTreeSet<(u64, usize)>, shard: Shard) -> Vec<Work> {
+    let own = pairs.into_iter().filter(|(seed, file)| shard.has(*seed, *file as u64));
+    let turns = own.enumerate().map(|(n, (seed, file))| Turn { file: file as u32, seed, twice: n % BATCH == 0 });
+    let missing = turns.filter(|turn| hunt.is_clean(&ground.files[turn.file as usize], turn.seed).is_none());
+    let mut work: Vec<Work> = missing.map(Work::Base).collect();
+    for (n, quarry) in quarry.into_iter().enumerate() {
+        if shard.has(n as u64, 0) && !hunt.is_over(&quarry.target.name, ground.seeds) {
+            let tried = hunt.tried(&quarry.target.name);
+            work.push(Work::Chase(Box::new(quarry), tried));
+        }
+    }
+    work
+}
+
+impl Hunting {
+    fn run(&mut self, pool: &Pool, ground: &Ground, work: Vec<Work>) {
+        if self.is_told {
+            let bases = work.iter().filter(|work| matches!(work, Work::Base(_))).count();
+            tell!("hunt        {} targets, {} runs of the baseline", work.len() - bases, bases);
+        }
+        let bar = self.bar.clone();
+        let step = |client: &mut Client<'_>, work: Work, tell: &dyn Fn(Told)| {
+            match work {
+                Work::Base(turn) => ground.base(client, (turn.file as usize, turn.seed), turn.twice, tell),
+                Work::Chase(quarry, tried) => ground.chase(client, &quarry, tried, tell),
+            }
+            bar.inc(1);
+        };
+        pool.each(work.into_iter(), step, |told| self.hear(pool, told), || {});
+    }
+
+    fn hear(&mut self, pool: &Pool, told: Told) {
+        let mut line = match told {
+            Told::Line(line) => line,
+            Told::Refused(text) => {
+                pool.close();
+                let problem = Problem::new(Fault::File, "refused", text);
+                self.broken.get_or_insert(Diagnostics::one("hunt", problem));
+                return;
+            }
+        };
+        if let Line::Base(run) = &mut line {
+            run.at_s = self.began.elapsed().as_secs_f64();
+            run.hits.retain(|guard| self.named.insert(guard.clone()));
+        }
+        if let Err(broken) = self.out.add(&line) {
+            pool.close();
+            self.broken.get_or_insert(broken);
+            return;
+        }
+        self.hunt.add(&line);
+        if let (Line::Row(row), true) = (&line, self.is_told) {
+            let told = match row.by {
+                By::Nobody => format!("not found with {} seeds", row.seeds),
+                by => format!("{} after {} seeds ({}), {}", row.invariant, row.seeds, by.name(), row.repro),
+            };
+            self.bar.suspend(|| tell!("{:<36} {told}", row.target));
+        }
+    }
+}
+
+/// Whether a path is the folder of a hunt.
+#[must_use]
+pub fn is_hunt(path: &Path) -> bool {
+    path.is_dir() && !lines::files(path, KIND).is_empty()
+}
+
+/// What the files of all shards say.
+fn all(folder: &Path) -> Result<Hunt, Diagnostics> {
+    let mut hunt = Hunt::default();
+    let mut before: Option<(PathBuf, Head)> = None;
+    for path in lines::files(folder, KIND) {
+        let read: Read<Line> = lines::read(&path)?;
+        let Some(head) = first(&read) else { continue };
+        if let Some((other, other_head)) = before.as_ref().filter(|(_, of)| !of.is_same_sweep(head)) {
+            let difference = head.difference(other_head).unwrap_or_default();
+            let message = format!("{} and {} are of two hunts: {difference}", other.display(), path.display());
+            let problem = Problem::new(Fault::Command, "conflict", message);
+            let problem = problem.help("remove the older one, or run its shard again");
+            return Err(Diagnostics::one(&folder.display().to_string(), problem));
+        }
+        read.lines.iter().for_each(|line| hunt.add(line));
+        before.get_or_insert((path, head.clone()));
+    }
+    Ok(hunt)
+}
+
+/// One table of all shards.
+///
+/// # Errors
+/// Files that cannot be read, or are of different hunts.
+pub fn report(folder: &Path, json: bool) -> Result<u8, Diagnostics> {
+    let summary = all(folder)?.summary();
+    let told = if json { as_json(&summary) } else { text::summary(&summary, &folder.display().to_string()) };
+    tell!("{}", told.trim_end());
+    Ok(summary.exit_code())
+}
+
+fn as_json(summary: &Summary) -> String {
+    serde_json::to_string_pretty(summary).unwrap_or_default()
+}
+
+fn print(summary: &Summary, folder: &Path, common: &Common) {
+    let told = if common.json { as_json(summary) } else { text::summary(summary, &folder.display().to_string()) };
+    tell!("{}", told.trim_end());
+}
+
+fn write_baseline(summary: &Summary, args: &HuntArgs, file: &Path) -> Result<(), Diagnostics> {
+    let mut command = format!("mirrorlab hunt --seeds {}", args.seeds);
+    for (option, names) in [("guard", &args.guard), ("quirk", &args.quirk)] {
+        names.iter().for_each(|name| command.push_str(&format!(" --{option} {name}")));
+    }
+    let rows = summary.rows.iter().map(|row| serde_json::to_string(row).unwrap_or_default() + "\n");
+    report::put(&file.with_extension("md"), &text::markdown(summary, &command))?;
+    report::put(&file.with_extension("ndjson"), &rows.collect::<String>())
+}

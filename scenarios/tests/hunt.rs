@@ -1,0 +1,126 @@
+//! `mirrorlab hunt` as users meet it.
+
+use mirrorlab_reports::hunt::{By, Summary};
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn mirrorlab(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mirrorlab"));
+    for variable in ["SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX", "CI_NODE_INDEX", "CIRCLE_NODE_INDEX"] {
+        command.env_remove(variable);
+    }
+    command.env_remove("BUILDKITE_PARALLEL_JOB").args(arguments).current_dir(folder).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A folder with a swarm of one profile, in which leaders change, and the proof of one guard.
+fn lab() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let scenarios = folder.path().join("scenarios");
+    std::fs::create_dir_all(scenarios.join("swarm")).unwrap();
+    std::fs::create_dir_all(scenarios.join("must_fail")).unwrap();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let proof = "must_fail/r16_fetch_offset_matches.toml";
+    std::fs::copy(own.join(proof), scenarios.join(proof)).unwrap();
+    let profile = "title = \"elections\"\n[clusters.east]\nbrokers = 3\n[topics.t]\non = \"east\"\npartitions = 2\n\
+                   [producers.p]\non = \"east\"\ntopic = \"t\"\nrate = \"50/s\"\n[phases]\nsafety = \"8 s\"\n[chaos]\n\
+                   every = \"500 ms\"\nmax_down = 1\nelection = { weight = 5 }\ncrash = { weight = 2, max = \"1 s\" }\n";
+    std::fs::write(scenarios.join("swarm/default.toml"), profile).unwrap();
+    folder
+}
+
+fn hunt(folder: &Path, more: &[&str]) -> Summary {
+    let out = mirrorlab(folder, &[&["hunt", "--json"], more].concat());
+    assert_eq!(out.status.code(), Some(0), "{}{}", text(&out.stdout), text(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+const GUARDS: [&str; 6] =
+    ["--guard", "FetchOffsetMatches", "--guard", "ReconcileByEpoch", "--guard", "VoteOncePerEpoch"];
+
+#[test]
+fn a_hunt_tells_who_found_what_and_goes_on_where_it_ended() {
+    let folder = lab();
+    let first = hunt(folder.path(), &[&["--seeds", "6", "--write-baseline", "table"], &GUARDS[..]].concat());
+    let shown: Vec<_> = first.rows.iter().map(|row| (&*row.target, row.by, row.as_expected)).collect();
+    assert_eq!(
+        shown,
+        [
+            ("FetchOffsetMatches", By::Scenario, true),
+            ("ReconcileByEpoch", By::Swarm, true),
+            ("VoteOncePerEpoch", By::Nobody, false),
+        ]
+    );
+    let found = &first.rows[1];
+    assert!(found.seeds >= 1 && found.seeds <= 6 && found.repro.contains("--guard-off ReconcileByEpoch"), "{found:?}");
+    assert_eq!((first.rows[2].seeds, first.rows[2].refused), (6, Some(false)));
+    assert_eq!((first.baseline.runs, first.baseline_planned), (6, 6));
+    assert!(first.missed.contains(&"VoteOncePerEpoch".to_owned()));
+    let table = std::fs::read_to_string(folder.path().join("table.md")).unwrap();
+    assert!(table.contains("| VoteOncePerEpoch | guard MISS | no | 6 |"), "{table}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("table.ndjson")).unwrap().lines().count(), 3);
+    // More seeds: only the new ones are run, and what is known stays.
+    let lines = || std::fs::read_to_string(folder.path().join("runs/hunt/hunt-1of1.ndjson")).unwrap();
+    let count = |text: &str, what: &str| text.lines().filter(|line| line.contains(what)).count();
+    let before = lines();
+    let more = hunt(folder.path(), &[&["--seeds", "9"], &GUARDS[..]].concat());
+    assert_eq!(more.rows[1], *found);
+    assert_eq!((more.rows[2].seeds, more.baseline.runs), (9, 9));
+    let after = lines();
+    let tries = "\"target\":\"VoteOncePerEpoch\",\"seed\"";
+    assert_eq!((count(&before, tries), count(&after, tries)), (6, 9));
+    assert_eq!(count(&after, "\"line\":\"base\""), 9);
+    // The table again, without running anything.
+    let out = mirrorlab(folder.path(), &["report", "runs/hunt", "--json"]);
+    assert_eq!(serde_json::from_slice::<Summary>(&out.stdout).unwrap(), more);
+}
+
+#[test]
+fn shards_of_a_hunt_make_one_table() {
+    let folder = lab();
+    for shard in ["1/2", "2/2"] {
+        let out = mirrorlab(folder.path(), &[&["hunt", "--seeds", "4", "--shard", shard], &GUARDS[..]].concat());
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out.stdout));
+    }
+    let out = mirrorlab(folder.path(), &["report", "runs/hunt", "--json"]);
+    let merged: Summary = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!((merged.rows.len(), merged.waiting.len(), merged.exit_code()), (3, 0, 0));
+    let whole = hunt(folder.path(), &[&["--seeds", "4", "--out", "w"], &GUARDS[..]].concat());
+    let shown = |summary: &Summary| -> Vec<(String, By, u64)> {
+        summary.rows.iter().map(|row| (row.target.clone(), row.by, row.seeds)).collect()
+    };
+    assert_eq!(shown(&merged), shown(&whole));
+}
+
+#[test]
+fn a_baseline_that_fails_is_no_find_and_no_success() {
+    let folder = lab();
+    let profile = folder.path().join("scenarios/swarm/default.toml");
+    let text_of = std::fs::read_to_string(&profile).unwrap();
+    // Every seed breaks, with everything else on as well.
+    std::fs::write(&profile, format!("guards_off = [\"ReconcileByEpoch\"]\n{text_of}")).unwrap();
+    let arguments = ["hunt", "--seeds", "4", "--json", "--guard", "VoteOncePerEpoch"];
+    let out = mirrorlab(folder.path(), &arguments);
+    let summary: Summary = serde_json::from_slice(&out.stdout).unwrap();
+    assert!(summary.tainted > 0, "{summary:?}");
+    assert_eq!((summary.rows[0].by, out.status.code()), (By::Nobody, Some(1)));
+}
+
+#[test]
+fn arguments_that_are_wrong() {
+    let folder = lab();
+    let told = |arguments: &[&str]| {
+        let out = mirrorlab(folder.path(), &[&["hunt"], arguments].concat());
+        assert_eq!(out.status.code(), Some(2), "{arguments:?}: {}", text(&out.stdout));
+        assert!(!folder.path().join("runs").exists());
+        text(&out.stderr)
+    };
+    assert!(told(&[]).contains("--seeds <N>"));
+    assert!(told(&["--seeds", "0"]).contains("--seeds"));
+    assert!(told(&["--seeds", "4", "--guard", "FetchOffsetMatch"]).contains("did you mean `FetchOffsetMatches`?"));
+    assert!(told(&["--seeds", "4", "--quirk", "FetchOffsetMatches"]).contains("it is a guard: --guard"));
+    assert!(told(&["--seeds", "4", "--scenarios", "nowhere"]).contains("nowhere has no folder `swarm`"));
+}
