@@ -166,6 +166,9 @@ impl Default for Known {
     }
 }
 
+/// The partitions that are copied from one: nearly always one.
+type Copies = SmallVec<[(u8, PartitionIx); 1]>;
+
 /// Counts of one run.
 #[derive(Clone, Debug)]
 pub struct Census {
@@ -177,7 +180,7 @@ pub struct Census {
     roles: Box<[[[u64; Change::ALL.len()]; STEPS]; STATES]>,
     known: Vec<Vec<Known>>,
     /// Copies by the partition that they are copied from: asked at elections, not with batches.
-    copies: BTreeMap<(u8, PartitionIx), SmallVec<[(u8, PartitionIx); 1]>>,
+    copies: BTreeMap<(u8, PartitionIx), Copies>,
 }
 
 impl Default for Census {

@@ -62,7 +62,8 @@ pub fn stop_topics(plan: &mut Plan<'_>, request: &StopMirrorTopicsRequest) -> St
 fn not_stopped(plan: &Plan<'_>, mirror: MirrorIx) -> Vec<Arc<str>> {
     let image = plan.image();
     let Some(entry) = image.mirror(mirror) else { return Vec::new() };
-    let goes_on = |topic: &&TopicIx| image.mirror_of(**topic).is_some_and(|(_, desired)| desired != DesiredState::Stopped);
+    let goes_on =
+        |topic: &&TopicIx| image.mirror_of(**topic).is_some_and(|(_, desired)| desired != DesiredState::Stopped);
     let mut names: Vec<Arc<str>> =
         entry.topics.iter().filter(goes_on).filter_map(|topic| Some(image.topic(*topic)?.name.clone())).collect();
     names.sort_unstable();

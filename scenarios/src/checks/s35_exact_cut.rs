@@ -60,7 +60,8 @@ pub(super) fn begins<S: Sight>(cx: &Cx<'_, S>, ghost: &Ghost) -> Option<Aligning
         Offset::ZERO
     } else {
         let common = logs::common_end_above(own, source.log, compacted);
-        if common > compacted {
+        // Logs that agree on nothing that both hold have nothing in common.
+        if common > compacted.max(start) {
             common
         } else {
             Offset::ZERO

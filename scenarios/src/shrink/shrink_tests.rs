@@ -66,7 +66,7 @@ fn the_scenario_file_expects_what_breaks() {
     let shrunk = shrink(&case(), Budget::default()).unwrap();
     let text = found::scenario(&shrunk, "case seed 1").unwrap();
     let scenario = Scenario::parse("found.toml", &text).unwrap();
-    assert_eq!(scenario.stage.expect.violation, [shrunk.outcome.id.clone()]);
+    assert_eq!(scenario.stage.expect.violation, std::slice::from_ref(&shrunk.outcome.id));
     assert_eq!(scenario.stage.guards_off, ["ReconcileByEpoch"]);
     let plan = Plan::resolve_all(&scenario, None, &Overrides::default()).unwrap().remove(0).1;
     let again = trial::run(&plan, Bounds::NONE);

@@ -8,8 +8,11 @@ use mirrorlab_model::ports::{DirName, Disk, FileName};
 /// What a disk held at an instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskCopy {
-    dirs: Vec<(DirName, Vec<(FileName, Vec<Bytes>)>)>,
+    dirs: Vec<(DirName, Files)>,
 }
+
+/// The files of a directory, each in the pieces that it is stored in.
+type Files = Vec<(FileName, Vec<Bytes>)>;
 
 impl NodeDisk {
     /// A copy of what processes see. Files that cannot be read are left out, as a backup would leave them.
@@ -44,7 +47,6 @@ impl NodeDisk {
                 }
             }
         }
-        drop(view);
         self.write_back(store);
     }
 }
