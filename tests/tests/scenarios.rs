@@ -3,7 +3,8 @@
 //! Arguments are those of `cargo test`. The environment widens it:
 //! `MIRRORLAB_TIER=fast|slow|full` takes in the files of that tier and of those below it (default `fast`; others count as
 //! ignored), `MIRRORLAB_SEEDS=A..B` runs each file for these seeds too (B left out), and `MIRRORLAB_COMMIT=HASH` for a few
-//! that follow from that hash, so that every commit tries new ones and a rerun of a commit the same.
+//! that follow from that hash, so that every commit tries new ones and a rerun of a commit the same. Files that draw
+//! (`swarm/`) run for a few seeds in any case.
 //!
 //! A file that expects a violation (`must_fail/`, `prototype/`) is held to three verdicts: it passes as it stands, the bare
 //! run breaks what it names, and with every guard on and every quirk off nothing breaks.
@@ -22,6 +23,8 @@ use std::time::Duration;
 
 /// Seeds that follow from a commit, per file.
 const FRESH: u64 = 3;
+/// Seeds of each file that draws, in any case.
+const DRAWN: u64 = 9;
 /// Seeds that `MIRRORLAB_SEEDS` may ask for.
 const SEEDS_MAX: u64 = 10_000_000;
 /// How many of the slowest tests are named at the end.
@@ -121,7 +124,10 @@ fn trials(path: &Path, wanted: &Wanted, times: &Times) -> Vec<Trial> {
     let mut all = Vec::new();
     let own = scenario.clone();
     all.push(trial(name.clone(), times, move || if bites { as_named(&own) } else { passes(&own.experiment()) }));
-    let more = wanted.seeds.clone().chain(wanted.commit.iter().flat_map(|commit| fresh(commit, &name)));
+    // A file that draws is another world with each seed.
+    let drawn = if scenario.draw.is_empty() { 0..0 } else { 1..DRAWN };
+    let more = drawn.filter(|seed| !wanted.seeds.contains(seed)).chain(wanted.seeds.clone());
+    let more = more.chain(wanted.commit.iter().flat_map(|commit| fresh(commit, &name)));
     for seed in more {
         let experiment = if bites { corrected(&scenario) } else { scenario.clone().experiment() }.seed(seed);
         all.push(trial(format!("{name} seed {seed}"), times, move || passes(&experiment)));
