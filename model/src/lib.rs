@@ -5,7 +5,7 @@
 //! expected effects; and the same code can run in a simulation or on a real host.
 //!
 //! Read in this order (a room uses only rooms above it in this list):
-//! 1. [`ids`], [`states`], [`guards`]: names and quantities, states of a mirror, load-bearing conditions
+//! 1. [`ids`], [`entropy`], [`states`], [`guards`]: names and quantities, draws, states of a mirror, load-bearing conditions
 //! 2. [`record`]: batches; [`wire`]: messages; [`trace`]: what happened; [`ports`]: the door
 //! 3. [`metadata`]: records and image of the metadata log
 //! 4. [`log`]: one replica's log on disk
@@ -21,6 +21,7 @@ pub mod broker;
 pub mod client;
 pub mod controller;
 pub mod coordinator;
+pub mod entropy;
 pub mod guards;
 pub mod ids;
 pub mod log;

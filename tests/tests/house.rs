@@ -11,6 +11,7 @@ fn root() -> PathBuf {
 /// Ground floor first: a room uses rooms above it in this list only.
 const ROOMS: &[&str] = &[
     "ids",
+    "entropy",
     "states",
     "guards",
     "record",

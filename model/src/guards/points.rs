@@ -108,7 +108,7 @@ impl Points {
     fn draw(&mut self, point: Point) -> bool {
         let at = point as usize;
         self.asked[at] = self.asked[at].wrapping_add(1);
-        let entropy = crate::ports::Entropy(self.key);
+        let entropy = crate::entropy::Entropy(self.key);
         let fires = entropy.below(at as u64, u64::from(self.asked[at]), Point::ALL[at].2) == 0;
         self.fired[at] += u32::from(fires);
         fires
