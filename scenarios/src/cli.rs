@@ -15,7 +15,7 @@ use crate::tell::{complain, tell};
 use clap::{Args, Parser, Subcommand};
 use mirrorlab_model::guards::{self, Kind};
 use mirrorlab_reports::record::{Record, Row, Verdict};
-use mirrorlab_reports::{html, load, text};
+use mirrorlab_reports::{census, html, load, text, worst};
 use mirrorlab_sim::pump::on_fresh_runtime;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -272,32 +272,16 @@ fn run(args: &RunArgs) -> Result<u8, Diagnostics> {
         let scenario = Scenario::load(file)?;
         resolved.push((file.display().to_string(), Plan::resolve_all(&scenario, args.seed, &overrides)?));
     }
-    let mut codes = Vec::new();
+    let mut verdicts = Vec::new();
     for (nth, (path, plans)) in resolved.into_iter().enumerate() {
         if many {
             tell!("{}scenario    {path}", if nth > 0 { "\n" } else { "" });
         }
         let repro = again::run(&path, plans.first().map_or(0, |(_, plan)| plan.seed), &overrides);
-        codes.push(execute(path, plans, args.out.as_deref(), args.json, args.trace, &repro)?);
+        verdicts.push(execute(path, plans, args.out.as_deref(), args.json, args.trace, &repro)?);
     }
-    Ok(worst(&codes))
+    Ok(worst(verdicts).exit_code())
 }
-
-/// The exit code of several runs: the first of these that one of them ended with.
-fn worst(codes: &[u8]) -> u8 {
-    WORST_FIRST.iter().map(|verdict| verdict.exit_code()).find(|code| codes.contains(code)).unwrap_or(0)
-}
-
-/// Verdicts, the worst first.
-const WORST_FIRST: [Verdict; 7] = [
-    Verdict::Panic,
-    Verdict::Diverged,
-    Verdict::Violation,
-    Verdict::Stall,
-    Verdict::Unmet,
-    Verdict::Vacuous,
-    Verdict::Unknown,
-];
 
 fn replay(path: &Path, json: bool, out: Option<&Path>) -> Result<u8, Diagnostics> {
     let file = if path.is_dir() { path.join("plan.toml") } else { path.to_path_buf() };
@@ -313,7 +297,8 @@ fn replay(path: &Path, json: bool, out: Option<&Path>) -> Result<u8, Diagnostics
     }
     let repro = again::replay(&file);
     let own = path.is_dir().then_some(path);
-    execute(file.display().to_string(), vec![(String::new(), plan)], out.or(own), json, false, &repro)
+    let plans = vec![(String::new(), plan)];
+    execute(file.display().to_string(), plans, out.or(own), json, false, &repro).map(Verdict::exit_code)
 }
 
 /// Runs plans one after the other, leaves their records and tells them.
@@ -324,7 +309,7 @@ fn execute(
     json: bool,
     trace: bool,
     repro: &str,
-) -> Result<u8, Diagnostics> {
+) -> Result<Verdict, Diagnostics> {
     let folder =
         plans.first().map_or_else(PathBuf::new, |(_, plan)| folder::folder_of(out, &plan.plan.scenario, plan.seed));
     let record = leave(&path, plans, &folder, trace, repro)?;
@@ -334,7 +319,7 @@ fn execute(
     } else {
         tell!("{}", text::summary(&record, Some(&folder)).trim_end());
     }
-    Ok(record.verdict.exit_code())
+    Ok(record.verdict)
 }
 
 /// Runs plans one after the other and leaves their records in a folder.
@@ -442,7 +427,7 @@ pub(crate) fn now() -> Instant {
 
 /// One record over the rows of a matrix: the worst verdict counts.
 pub(crate) fn matrix(rows: Vec<(String, Record)>, repro: &str) -> Record {
-    let worst = WORST_FIRST.into_iter().find(|v| rows.iter().any(|(_, r)| r.verdict == *v)).unwrap_or(Verdict::Pass);
+    let worst = worst(rows.iter().map(|(_, record)| record.verdict));
     let mut whole = rows[0].1.clone();
     whole.verdict = worst;
     whole.reason = match rows.iter().find(|(_, r)| r.verdict == worst) {
@@ -454,6 +439,8 @@ pub(crate) fn matrix(rows: Vec<(String, Record)>, repro: &str) -> Record {
     whole.events = rows.iter().map(|(_, r)| r.events).sum();
     whole.messages = rows.iter().map(|(_, r)| r.messages).sum();
     whole.appends = rows.iter().map(|(_, r)| r.appends).sum();
+    whole.census = BTreeMap::new();
+    rows.iter().for_each(|(_, record)| census::add(&mut whole.census, &record.census));
     let hits: BTreeSet<&String> = rows.iter().flat_map(|(_, r)| &r.guards.hit).collect();
     whole.guards.hit = hits.into_iter().cloned().collect();
     whole.violations = rows.iter().flat_map(|(_, r)| r.violations.clone()).collect();

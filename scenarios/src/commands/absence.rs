@@ -5,6 +5,7 @@ use crate::folder;
 use crate::format::{Diagnostics, Fault, Problem, Scenario};
 use crate::plan::{Overrides, Plan};
 use mirrorlab_reports::record::Verdict;
+use mirrorlab_reports::worst;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -32,27 +33,22 @@ pub struct Options<'a> {
 pub fn absence(options: &Options<'_>) -> Result<u8, Diagnostics> {
     let scenario = Scenario::load(options.scenario)?;
     let path = options.scenario.display().to_string();
-    let mut worst = 0;
+    let mut verdicts = Vec::new();
     for (label, plan) in Plan::resolve_all(&scenario, options.seed, &options.overrides)? {
         let absence = judge(&plan, options.samples)
             .map_err(|bad| Diagnostics::one(&path, Problem::new(Fault::File, "bad-config", bad.0)))?;
         let plans = write(options, &plan, &absence)?;
-        let code = code(&absence);
-        worst = worst.max(code);
+        verdicts.push(verdict(&absence));
         let told = if options.json { json(&absence, &plans) } else { text(&path, &label, &plan, &absence, &plans) };
         let _ = writeln!(std::io::stdout(), "{}", told.trim_end());
     }
-    Ok(worst)
+    Ok(worst(verdicts).exit_code())
 }
 
-fn code(absence: &Absence) -> u8 {
-    if absence.record.verdict != Verdict::Pass {
-        return absence.record.verdict.exit_code();
-    }
-    if absence.violations().is_empty() {
-        Verdict::Pass.exit_code()
-    } else {
-        Verdict::Stall.exit_code()
+fn verdict(absence: &Absence) -> Verdict {
+    match absence.record.verdict {
+        Verdict::Pass if !absence.violations().is_empty() => Verdict::Stall,
+        verdict => verdict,
     }
 }
 
@@ -142,7 +138,7 @@ fn json(absence: &Absence, plans: &[Option<PathBuf>]) -> String {
         })
         .collect();
     let value = serde_json::json!({
-        "verdict": if code(absence) == 0 { "pass" } else { "stall" },
+        "verdict": verdict(absence).name(),
         "without": absence.record.verdict.name(),
         "decisions": absence.decisions,
         "violations": absence.violations(),
