@@ -93,12 +93,12 @@ impl Foreign {
                 any | is_older
             }),
             Body::MetadataResponse(answer) => {
-                let first = self.views.entry((from, to)).or_insert_with(|| MetadataResponse::clone(answer)).clone();
+                let first = self.views.entry((from, to)).or_insert_with(|| MetadataResponse::clone(answer));
                 // Only what was asked for can be answered: another list of topics would be nonsense.
-                let names = |a: &MetadataResponse| a.topics.iter().map(|t| t.name.clone()).collect::<Vec<_>>();
-                let is_older = strikes && first != **answer && names(&first) == names(answer);
+                let same_topics = first.topics.iter().map(|t| &t.name).eq(answer.topics.iter().map(|t| &t.name));
+                let is_older = strikes && *first != **answer && same_topics;
                 if is_older {
-                    **answer = first;
+                    (**answer).clone_from(first);
                 }
                 is_older
             }

@@ -758,12 +758,11 @@ impl World {
     /// Takes over what the network left: events for the queue, inputs for nodes.
     fn drain_net(&mut self) {
         while !self.net_out.events.is_empty() || !self.net_out.inputs.is_empty() {
-            for (at, event) in self.net_out.events.drain(..) {
-                self.queue.push(at, Event::Net(event));
-                if let Some(causes) = &mut self.causes {
-                    causes.scheduled(self.counts.events);
-                }
+            let mut events = std::mem::take(&mut self.net_out.events);
+            for (at, event) in events.drain(..) {
+                self.push(at, Event::Net(event));
             }
+            self.net_out.events = events;
             let mut inputs = std::mem::take(&mut self.net_out.inputs);
             for (node, mut input) in inputs.drain(..) {
                 if let Input::Message { conn, message } = &mut input {

@@ -148,8 +148,7 @@ impl Broker {
         let ours = answer.incarnation == self.life.incarnation;
         if !answer.error.is_none() || !cx.guards.admits(guard::RegistrationOfThisIncarnation, ours) {
             // A predecessor's registration may still count as alive: try until its session ends.
-            let share = if cx.guards.points.fires(Point::HeartbeatSoon) { 4 } else { 1 };
-            cx.set_timer(timer(kind::HEARTBEAT, 0), now.mono + Nanos(self.life.interval.0 / share));
+            self.beat_again(now, cx);
             return;
         }
         if self.life.stage != Stage::Registering {
@@ -164,13 +163,17 @@ impl Broker {
         self.beat(now, cx);
     }
 
+    fn beat_again(&self, now: Now, cx: &mut Cx) {
+        let share = if cx.guards.points.fires(Point::HeartbeatSoon) { 4 } else { 1 };
+        cx.set_timer(timer(kind::HEARTBEAT, 0), now.mono + Nanos(self.life.interval.0 / share));
+    }
+
     /// Sends a heartbeat unless one is under way, and arms the next.
     pub(crate) fn beat(&mut self, now: Now, cx: &mut Cx) {
         if self.life.stage == Stage::Stopped || self.life.stage == Stage::Registering {
             return;
         }
-        let share = if cx.guards.points.fires(Point::HeartbeatSoon) { 4 } else { 1 };
-        cx.set_timer(timer(kind::HEARTBEAT, 0), now.mono + Nanos(self.life.interval.0 / share));
+        self.beat_again(now, cx);
         if self.life.beating {
             return;
         }

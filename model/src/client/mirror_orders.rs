@@ -134,6 +134,10 @@ impl MirrorOrder {
         }
     }
 
+    fn stops_everything(&self) -> bool {
+        matches!(self, Self::Stop(_, which) if which.is_all())
+    }
+
     /// Whether every broker is asked and those that are silent are only noted.
     #[must_use]
     pub const fn is_survey(&self) -> bool {
@@ -155,7 +159,7 @@ impl MirrorOrder {
             // A recovery of everything is the brokers' to spell out: stopped topics are not in the list.
             Self::Recover { which, .. } if which.is_all() => Need::Nothing,
             // So is a stop of everything the controller's: a list may be older than the start that went before.
-            Self::Stop(_, which) if which.is_all() => Need::Nothing,
+            Self::Stop(..) if self.stops_everything() => Need::Nothing,
             Self::Stop(_, which) | Self::Pause(_, which) | Self::Resume(_, which) | Self::Recover { which, .. } => {
                 match listed {
                     _ if !which.patterns.is_empty() && all_topics => Need::Own(None),
@@ -181,9 +185,7 @@ impl MirrorOrder {
     ) -> Result<Vec<(Target, Body)>, Vec<ItemResult>> {
         let state_offset = MetadataOffset(-1);
         let topics = match self.which() {
-            Some(which) if !(which.is_all() && matches!(self, Self::Stop(..))) => {
-                resolve(which, self.mirror(), own, listed)?
-            }
+            Some(which) if !self.stops_everything() => resolve(which, self.mirror(), own, listed)?,
             _ => Vec::new(),
         };
         let body: Body = match self {

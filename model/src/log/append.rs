@@ -138,8 +138,13 @@ impl Log {
         if let Some(duplicate) = self.judge_producers(batches, count, client, guards)? {
             return Ok(duplicate);
         }
-        let tight = LogPolicy { segment_bytes: 1, ..*policy };
-        let policy = if guards.points.fires(Point::RollEarly) { &tight } else { policy };
+        let tight;
+        let policy = if guards.points.fires(Point::RollEarly) {
+            tight = LogPolicy { segment_bytes: 1, ..*policy };
+            &tight
+        } else {
+            policy
+        };
         let stamped = stamped(batches, arena, self.end, epoch);
         let mark = self.mark();
         let mut info = self.nothing();
