@@ -104,36 +104,14 @@ named! {
     CutOff "cut-off";
 }
 
-/// Actions that are orders to a cluster, by name; all others are faults.
-const ORDERS: &[&str] = &[
-    "elect",
-    "create-topic",
-    "delete-topic",
-    "add-partitions",
-    "set-config",
-    "delete-records",
-    "bump-epoch",
-    "create-mirror",
-    "start-mirror",
-    "stop-mirror",
-    "pause-mirror",
-    "resume-mirror",
-    "recover-mirror",
-    "delete-mirror",
-    "cli",
-    "start-client",
-    "stop-client",
-    "produce",
-];
+/// What else clients and operators do, answered in words or not at all. All other actions are faults.
+const DOINGS: &[&str] = &["cli", "start-client", "stop-client", "produce"];
 
-/// Whether an action of that name is an order, and no fault.
+/// Whether an action of that name is somebody's doing, and no fault.
 #[must_use]
 pub fn is_order(name: &str) -> bool {
-    ORDERS.contains(&name)
+    Action::ORDERS.contains(&name) || DOINGS.contains(&name)
 }
-
-/// Of these, what is given to no cluster's operator, or answered in words.
-const UNANSWERED: &[&str] = &["elect", "cli", "start-client", "stop-client", "produce"];
 
 const KINDS: [(ElectionKind, &str); 4] = [
     (ElectionKind::Clean, "clean"),
@@ -485,7 +463,8 @@ pub fn known() -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for name in Action::NAMES {
         keys.push(struck(name));
-        if ORDERS.contains(name) && !UNANSWERED.contains(name) {
+        // Elections are counted by what came of them.
+        if Action::ORDERS.contains(name) && *name != "elect" {
             keys.extend(["accepted", "refused"].map(|answer| format!("{}.{answer}", struck(name))));
         }
     }
@@ -515,7 +494,7 @@ fn steps_and_none() -> impl Iterator<Item = Option<Step>> {
 }
 
 fn struck(name: &str) -> String {
-    format!("{}.{name}", if ORDERS.contains(&name) { "order" } else { "fault" })
+    format!("{}.{name}", if is_order(name) { "order" } else { "fault" })
 }
 
 fn transition(from: MirrorState, to: MirrorState) -> String {

@@ -18,7 +18,7 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) -> Option<Nanos> {
         }
         // Partitions that were added before the topic was mirrored may have no source, and wait until there is one.
         // So does who looks for a topic that was deleted, and another one made under its name, before it ever saw the first.
-        let other = look.source(p).is_some_and(|source| !look.is_same_topic(p, source));
+        let other = look.has_its_topic(p) == Some(false);
         if mirror.retries && (other || !p.ghost.born_a_copy && look.lacks_source(p)) {
             look.excuse("L11", Excuse::NoSourcePartition, Some(p), Some(node));
         } else if mirror.retries && look.source_refuses(p) {

@@ -15,11 +15,6 @@ struct Company {
     stalled: Vec<(PartitionIx, NodeId, MirrorState)>,
 }
 
-/// Whether the source still has the topic that is copied: without it every partition is bad, told so or not yet.
-fn has_its_topic<S: Sight>(look: &mut Look<'_, S>, p: Spot<'_>) -> bool {
-    look.source(p).is_some_and(|source| look.is_same_topic(p, source))
-}
-
 /// What is not so yet.
 pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
     let mut mirrors: BTreeMap<(u8, MirrorIx), Company> = BTreeMap::new();
@@ -34,7 +29,8 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
         let company = mirrors.entry((p.cluster, mirror.mirror)).or_default();
         if for_good || look.source_is_down(p) {
             company.bad.push(p.ix);
-        } else if !look.too_few(p) && !look.source_refuses(p) && has_its_topic(look, p) {
+        // Without its topic at the source every partition is bad, told so or not yet.
+        } else if !look.too_few(p) && !look.source_refuses(p) && look.has_its_topic(p) == Some(true) {
             company.stalled.push((p.ix, node, mirror.state));
         }
     });

@@ -163,6 +163,11 @@ impl<'a, S: Sight> Look<'a, S> {
         let cx = super::cx::Cx { sight: self.sight, roster: self.roster, report: self.report, at, slot: u16::MAX };
         super::s30_mirror_equality::is_same_topic(&cx, source.0, source.1)
     }
+    /// Whether the source's topic is the one that is copied, and not another one under its name; `None` without any.
+    #[must_use]
+    pub fn has_its_topic(&mut self, spot: Spot<'_>) -> Option<bool> {
+        self.source(spot).map(|source| self.is_same_topic(spot, source))
+    }
     /// Where a partition is mirrored from.
     #[must_use]
     pub fn source(&mut self, spot: Spot<'_>) -> Option<(u8, PartitionIx)> {

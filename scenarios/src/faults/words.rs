@@ -3,29 +3,13 @@
 use crate::format::action::Action;
 
 pub(super) fn target_text(action: &Action) -> String {
+    if let Some(node) = action.node() {
+        return format!(" {node}");
+    }
     match action {
-        Action::PowerLoss { node, .. }
-        | Action::Kill { node, .. }
-        | Action::CrashAtStart { node, .. }
-        | Action::Shutdown { node, .. }
-        | Action::Wipe { node, .. }
-        | Action::Start { node }
-        | Action::Restart { node }
-        | Action::Pause { node, .. }
-        | Action::Resume { node }
-        | Action::DiskFull { node, .. }
-        | Action::DiskError { node, .. }
-        | Action::DiskStall { node, .. }
-        | Action::DiskSlow { node, .. }
-        | Action::BitRot { node, .. }
-        | Action::ClockJump { node, .. }
-        | Action::ClockDrift { node, .. }
-        | Action::DelayMetadata { node, .. }
-        | Action::SlowLane { node, .. } => format!(" {node}"),
         Action::Partition { between: Some([a, b]), one_way, .. } => {
             format!(" {a} {} {b}", if *one_way { "->" } else { "|" })
         }
-        Action::Partition { node: Some(node), .. } => format!(" {node}"),
         Action::Latency { link, latency, .. } => format!(" {link} {latency}"),
         Action::Loss { link, .. } => format!(" {link}"),
         Action::Bandwidth { link, bandwidth, .. } => format!(" {link} {bandwidth}"),
@@ -39,7 +23,6 @@ pub(super) fn target_text(action: &Action) -> String {
         | Action::BumpEpoch { on, topic, .. } => {
             format!(" {on}/{topic}")
         }
-        Action::ResetConnections { node: Some(node), .. } => format!(" {node}"),
         Action::ResetConnections { link: Some(link), .. } => format!(" {link}"),
         Action::SetClusterId { on, id } => format!(" {on} {id}"),
         Action::Foreign { on, answers, .. } => {

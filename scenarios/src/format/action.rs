@@ -680,25 +680,48 @@ impl Action {
         )
     }
 
-    /// The node whose service it harms, if it is one.
+    /// The node that it is about, if it names one.
     #[must_use]
-    pub const fn struck(&self) -> Option<&NodeRef> {
+    pub const fn node(&self) -> Option<&NodeRef> {
         match self {
             Self::PowerLoss { node, .. }
             | Self::Kill { node, .. }
             | Self::CrashAtStart { node, .. }
             | Self::Shutdown { node, .. }
             | Self::Wipe { node, .. }
+            | Self::Start { node }
+            | Self::Restart { node }
             | Self::Pause { node, .. }
+            | Self::Resume { node }
             | Self::Partition { node: Some(node), .. }
+            | Self::ResetConnections { node: Some(node), .. }
             | Self::DiskFull { node, .. }
             | Self::DiskError { node, .. }
             | Self::DiskStall { node, .. }
+            | Self::DiskSlow { node, .. }
+            | Self::BitRot { node, .. }
             | Self::ClockJump { node, .. }
+            | Self::ClockDrift { node, .. }
             | Self::DelayMetadata { node, .. }
             | Self::SlowLane { node, .. } => Some(node),
-            Self::Partition { between: Some([Place::Node(node), _]), .. } => Some(node),
             _ => None,
+        }
+    }
+
+    /// The node whose service it harms, if it is one.
+    #[must_use]
+    pub const fn struck(&self) -> Option<&NodeRef> {
+        match self {
+            Self::Partition { between: Some([Place::Node(node), _]), node: None, .. } => Some(node),
+            // It is helped, hardly hurt, or found out later.
+            Self::Start { .. }
+            | Self::Restart { .. }
+            | Self::Resume { .. }
+            | Self::ResetConnections { .. }
+            | Self::DiskSlow { .. }
+            | Self::BitRot { .. }
+            | Self::ClockDrift { .. } => None,
+            _ => self.node(),
         }
     }
 
@@ -710,25 +733,27 @@ impl Action {
 
     /// Whether it orders something of a cluster that can be refused.
     #[must_use]
-    pub const fn is_order(&self) -> bool {
-        matches!(
-            self,
-            Self::Elect { .. }
-                | Self::CreateTopic { .. }
-                | Self::DeleteTopic { .. }
-                | Self::AddPartitions { .. }
-                | Self::SetConfig { .. }
-                | Self::DeleteRecords { .. }
-                | Self::BumpEpoch { .. }
-                | Self::CreateMirror { .. }
-                | Self::StartMirror { .. }
-                | Self::StopMirror { .. }
-                | Self::PauseMirror { .. }
-                | Self::ResumeMirror { .. }
-                | Self::RecoverMirror { .. }
-                | Self::DeleteMirror { .. }
-        )
+    pub fn is_order(&self) -> bool {
+        Self::ORDERS.contains(&self.name())
     }
+
+    /// The names of those that order something of a cluster that can be refused.
+    pub const ORDERS: &'static [&'static str] = &[
+        "elect",
+        "create-topic",
+        "delete-topic",
+        "add-partitions",
+        "set-config",
+        "delete-records",
+        "bump-epoch",
+        "create-mirror",
+        "start-mirror",
+        "stop-mirror",
+        "pause-mirror",
+        "resume-mirror",
+        "recover-mirror",
+        "delete-mirror",
+    ];
 
     /// All names, in the order of this file.
     pub const NAMES: &'static [&'static str] = &[

@@ -10,8 +10,8 @@ pub mod profiles;
 
 use crate::cli::now;
 use crate::folder::{self, RUNS};
-use crate::format::{Diagnostics, Fault, Problem, Scenario};
-use crate::plan::{Overrides, Plan};
+use crate::format::{Diagnostics, Fault, Problem};
+use crate::plan::Overrides;
 use crate::sweep::arguments::Common;
 use crate::sweep::lines::{self, Lines, Read};
 use crate::sweep::pool::{Client, Pool};
@@ -23,14 +23,13 @@ use clap::Args;
 use indicatif::ProgressBar;
 use mirrorlab_reports::hunt::{text, By, Hunt, Line, Summary, Tried};
 use mirrorlab_reports::record::Verdict;
-use mirrorlab_reports::sweep::{FileMark, Head};
+use mirrorlab_reports::sweep::Head;
 use mirrorlab_reports::worst;
 use profiles::Quarry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// What the files of hunts are called.
 const KIND: &str = "hunt";
@@ -114,9 +113,7 @@ pub fn main(args: &HuntArgs) -> Result<u8, Diagnostics> {
         is_told,
         broken: None,
     };
-    let machine =
-        |error| Diagnostics::one("this machine", Problem::new(Fault::Machine, "unusable", format!("{error}")));
-    let pool = Pool::new(args.common.jobs(), args.common.timeout).map_err(machine)?;
+    let pool = args.common.pool()?;
     hunting.run(&pool, &ground, work);
     hunting.bar.finish_and_clear();
     if let Some(broken) = hunting.broken {
@@ -149,14 +146,8 @@ fn swarm(scenarios: &Path) -> Result<Vec<PathBuf>, Diagnostics> {
 }
 
 fn head(files: &[PathBuf], shard: Shard) -> Result<Head, Diagnostics> {
-    let mut marks = Vec::new();
-    for file in files {
-        Plan::resolve_all(&Scenario::load(file)?, Some(0), &Overrides::default())?;
-        let bytes = std::fs::read(file).unwrap_or_default();
-        marks.push(FileMark { path: file.display().to_string(), hash: format!("{:016x}", xxh3_64(&bytes)) });
-    }
     Ok(Head {
-        files: marks,
+        files: sweep::marks(files, 0, &Overrides::default())?,
         // A hunt goes on with more seeds, and with other targets.
         seeds: (0, 0),
         options: String::new(),

@@ -9,6 +9,13 @@ pub fn signature(violation: &Violation) -> String {
     format!("{} {}", violation.id, kind_of(&violation.at))
 }
 
+/// Whether what broke is a property that must come to hold: it breaks when the time of the last phase is over. A loop without
+/// waiting (L19) is found where it is.
+#[must_use]
+pub fn breaks_at_the_end(id: &str) -> bool {
+    id.starts_with('L') && id != "L19"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,8 +1,9 @@
 //! One try of a candidate: a run within bounds, on a thread and in a runtime of its own, and what came of it.
 
-use super::signature::signature;
+use super::signature::{breaks_at_the_end, signature};
 use crate::plan::Plan;
 use crate::run::{Job, Run};
+use crate::tell::last_words;
 use mirrorlab_model::ids::Nanos;
 use mirrorlab_reports::record::Verdict;
 use mirrorlab_sim::pump::on_fresh_runtime;
@@ -70,7 +71,7 @@ impl Outcome {
     /// Whether what broke is a liveness property: it breaks when the time of the last phase is over.
     #[must_use]
     pub fn is_stall(&self) -> bool {
-        self.id.starts_with('L') && self.id != "L19"
+        breaks_at_the_end(&self.id)
     }
 }
 
@@ -88,8 +89,7 @@ pub fn run_reseeded(plan: &Plan, bounds: Bounds, other: Option<(Nanos, u64)>) ->
     let seed = plan.seed;
     let done = catch_unwind(AssertUnwindSafe(|| on_fresh_runtime(seed, async move || within(job, bounds, other))));
     done.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown");
+        let text = last_words(&*panic).unwrap_or("unknown");
         let signature = format!("panic {}", super::signature::kind_of(text));
         Outcome { signature: Some(signature), id: "panic".to_owned(), got: text.to_owned(), ..Outcome::default() }
     })

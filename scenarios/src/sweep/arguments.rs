@@ -1,5 +1,7 @@
 //! What was typed after `sweep`, and what it means.
 
+use super::pool::Pool;
+use crate::format::{Diagnostics, Fault, Problem};
 use crate::switches::Switches;
 use crate::units::{Quantity, Time};
 use clap::Args;
@@ -75,6 +77,16 @@ impl Common {
     pub fn jobs(&self) -> u32 {
         let cores = || std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(1));
         self.jobs.unwrap_or_else(cores)
+    }
+
+    /// The pool of workers.
+    ///
+    /// # Errors
+    /// This machine does not let one be.
+    pub(crate) fn pool(&self) -> Result<Pool, Diagnostics> {
+        Pool::new(self.jobs(), self.timeout).map_err(|error| {
+            Diagnostics::one("this machine", Problem::new(Fault::Machine, "unusable", error.to_string()))
+        })
     }
 }
 

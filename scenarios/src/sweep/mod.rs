@@ -82,9 +82,7 @@ pub fn main(args: &SweepArgs) -> Result<u8, Diagnostics> {
         broken: None,
     };
     sweep.announce(&head, of_shard, anew.as_deref());
-    let machine =
-        |error| Diagnostics::one("this machine", Problem::new(Fault::Machine, "unusable", format!("{error}")));
-    let pool = Pool::new(args.common.jobs(), args.common.timeout).map_err(machine)?;
+    let pool = args.common.pool()?;
     sweep.results.add(&Line::Begun { jobs: args.common.jobs() })?;
     sweep.totals.add(&Line::Begun { jobs: args.common.jobs() });
     sweep.run(&pool, shard, head.seeds);
@@ -109,14 +107,7 @@ fn head(args: &SweepArgs) -> Result<(Head, Overrides), Diagnostics> {
         );
     }
     let files = files(&args.paths)?;
-    let mut marks = Vec::new();
-    for file in &files {
-        // What is wrong with a file is told before anything runs.
-        let scenario = Scenario::load(file)?;
-        Plan::resolve_all(&scenario, Some(args.seeds.0), &overrides)?;
-        let bytes = std::fs::read(file).unwrap_or_default();
-        marks.push(FileMark { path: file.display().to_string(), hash: format!("{:016x}", xxh3_64(&bytes)) });
-    }
+    let marks = marks(&files, args.seeds.0, &overrides)?;
     let head = Head {
         files: marks,
         seeds: args.seeds,
@@ -126,6 +117,16 @@ fn head(args: &SweepArgs) -> Result<(Head, Overrides), Diagnostics> {
         binary: binary(),
     };
     Ok((head, overrides))
+}
+
+/// What the files hold now. What is wrong with one, or with what a first seed makes of it, is told before anything runs.
+pub(crate) fn marks(files: &[PathBuf], seed: u64, overrides: &Overrides) -> Result<Vec<FileMark>, Diagnostics> {
+    let mark = |file: &PathBuf| {
+        Plan::resolve_all(&Scenario::load(file)?, Some(seed), overrides)?;
+        let bytes = std::fs::read(file).unwrap_or_default();
+        Ok(FileMark { path: file.display().to_string(), hash: format!("{:016x}", xxh3_64(&bytes)) })
+    };
+    files.iter().map(mark).collect()
 }
 
 /// A hash of this program: a commit says nothing of what was changed on top of it.

@@ -6,6 +6,7 @@
 
 use crate::format::{Diagnostics, Fault, Problem, Scenario};
 use crate::plan::{Overrides, Plan};
+use crate::tell::last_words;
 use crate::{absence, again, cli, folder};
 use mirrorlab_reports::record::{Record, Verdict};
 use mirrorlab_reports::sweep::Finished;
@@ -57,8 +58,7 @@ pub enum Answer {
 /// A line that is no task.
 pub fn main() -> Result<u8, Diagnostics> {
     std::panic::set_hook(Box::new(|panic| {
-        let what = panic.payload();
-        let said = what.downcast_ref::<&str>().copied().or_else(|| what.downcast_ref::<String>().map(String::as_str));
+        let said = last_words(panic.payload());
         let place = panic.location().map_or_else(String::new, |l| format!(" at {}:{}", l.file(), l.line()));
         answer(&Answer::Panicked { text: format!("{}{place}", said.unwrap_or("a panic without words")) });
     }));

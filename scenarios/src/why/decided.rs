@@ -3,6 +3,7 @@
 
 use super::seconds;
 use crate::plan::Plan;
+use crate::shrink::signature::breaks_at_the_end;
 use crate::shrink::trial::{run_reseeded, Bounds};
 use mirrorlab_model::ids::Nanos;
 use mirrorlab_reports::record::Violation;
@@ -61,7 +62,7 @@ impl Decided {
 /// Asks, by halving the time from the start of the safety phase to the violation.
 pub(super) fn when(plan: &Plan, signature: &str, base: Nanos, violation: &Violation, reseeds: u32) -> Decided {
     let broke = violation.time_ns;
-    let is_stall = violation.id.starts_with('L') && violation.id != "L19";
+    let is_stall = breaks_at_the_end(&violation.id);
     let until = if is_stall { u64::MAX } else { broke.saturating_mul(5) / 4 + LATER };
     let bounds = Bounds { events: violation.step.saturating_mul(EVENTS_TIMES), until: Nanos(until) };
     let avoided = |at: u64| -> u32 {
