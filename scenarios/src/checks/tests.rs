@@ -438,6 +438,25 @@ fn s15_remembers_a_crash_inside_a_task_until_the_log_is_loaded() {
     assert_eq!(back(true, true), ["S15"]);
 }
 
+/// A start that was cut before its removal of the marker was durable finds the marker again: that is so only while nothing was
+/// lost, and only after such a start.
+#[test]
+fn s15_takes_a_marker_for_true_only_after_a_start_in_vain() {
+    let back = |inside: bool, end: i64| {
+        let mut play = committed(2);
+        play.core.on_stop(&play.world, node(0, 3), Stop::Clean, None);
+        play.core.on_stop(&play.world, node(0, 3), Stop::Lossy, None);
+        if inside {
+            play.core.stopped_inside_a_task(node(0, 3));
+        }
+        play.shorten(0, 3, end);
+        play.at(node(0, 3), Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(end), clean: true })
+    };
+    assert_eq!(back(true, 8), NOTHING);
+    assert_eq!(back(true, 5), ["S15"]);
+    assert_eq!(back(false, 8), ["S15"]);
+}
+
 #[test]
 fn s16_sees_swallowed_writes_and_repeated_sequences() {
     let mut play = committed(2);
