@@ -73,6 +73,12 @@ fn a_hunt_tells_who_found_what_and_goes_on_where_it_ended() {
     let tries = "\"target\":\"VoteOncePerEpoch\",\"seed\"";
     assert_eq!((count(&before, tries), count(&after, tries)), (6, 9));
     assert_eq!(count(&after, "\"line\":\"base\""), 9);
+    // What was found before is made smaller when that is wanted.
+    let small = hunt(folder.path(), &[&["--seeds", "9", "--shrink"], &GUARDS[..]].concat());
+    let (steps, shrunk) = (small.rows[1].steps.unwrap(), small.rows[1].shrunk_steps.unwrap());
+    assert!(shrunk <= steps, "{shrunk} of {steps} steps");
+    assert!(folder.path().join("runs/hunt/ReconcileByEpoch/plan.toml").is_file());
+    let more = Summary { rows: small.rows, ..more };
     // The table again, without running anything.
     let out = mirrorlab(folder.path(), &["report", "runs/hunt", "--json"]);
     assert_eq!(serde_json::from_slice::<Summary>(&out.stdout).unwrap(), more);

@@ -83,7 +83,7 @@ fn a_sweep_that_was_killed_goes_on_and_runs_nothing_twice() {
     let summary: Summary = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!((code(&out), summary.runs, runs(&results).len()), (0, 300, 300));
     assert!(summary.twice >= 4, "{} of 300 runs were compared", summary.twice);
-    assert!(summary.census["acked"].runs == 300, "{:?}", summary.census);
+    assert!(summary.marks["acked"].runs == 300, "{:?}", summary.marks);
 }
 
 #[cfg(unix)]

@@ -271,6 +271,12 @@ impl Hunt {
         })
     }
 
+    /// A find of the swarm that was not made smaller.
+    #[must_use]
+    pub fn large(&self, target: &str) -> Option<&Row> {
+        self.rows.get(target).filter(|row| row.by == By::Swarm && row.shrunk_steps.is_none())
+    }
+
     /// How far a target was tried without finding it.
     #[must_use]
     pub fn tried(&self, target: &str) -> Tried {

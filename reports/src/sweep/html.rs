@@ -5,9 +5,13 @@ use crate::html::{frame, word};
 use crate::record::Verdict;
 use crate::show::{count, number};
 use maud::{html, Markup};
+use std::collections::BTreeMap;
 
 /// Files that get a column of their own in the census.
 const COLUMNS_MAX: usize = 12;
+
+/// Rows of a table that stands open.
+const OPEN_MAX: usize = 60;
 
 /// The whole page.
 #[must_use]
@@ -26,7 +30,8 @@ pub fn page(sweep: &Summary, name: &str) -> String {
         (tiles(sweep))
         @for group in &sweep.groups { (told(group)) }
         (files(&sweep.files))
-        (census(sweep))
+        (table("Marks", &sweep.marks, &sweep.files, |file| &file.marks))
+        (table("Census", &sweep.census, &sweep.files, |file| &file.census))
         h2 { "Guards" }
         details {
             summary { (sweep.guards_hit.len()) " refused something" }
@@ -86,25 +91,33 @@ fn files(files: &[FileTotals]) -> Markup {
 }
 
 /// How often each was met, per run of all and of each file: a file that reaches nothing is seen.
-fn census(sweep: &Summary) -> Markup {
-    let files = if sweep.files.len() <= COLUMNS_MAX { &sweep.files[..] } else { &[] };
+fn table(
+    title: &str,
+    all: &BTreeMap<String, Tally>,
+    files: &[FileTotals],
+    of: fn(&FileTotals) -> &BTreeMap<String, Tally>,
+) -> Markup {
+    let files = if files.len() <= COLUMNS_MAX { files } else { &[] };
     let rate = |tally: Option<&Tally>, runs: u64| match tally {
         Some(tally) if tally.total > 0 => number(tally.total as f64 / runs.max(1) as f64),
         _ => "0".to_owned(),
     };
     html! {
-        @if !sweep.census.is_empty() {
-            h2 { "Census" }
+        @if !all.is_empty() {
+            h2 { (title) }
             p.muted { "How often each was met, in how many runs, and how often per run of each file." }
-            div.wide { table {
-                tr { th { "" } th.n { "in all" } th.n { "runs" } @for file in files { th.n { (file.scenario) } } }
-                @for (name, tally) in &sweep.census {
-                    tr {
-                        td { (name) } td.n { (count(tally.total)) } td.n { (count(tally.runs)) }
-                        @for file in files { td.n { (rate(file.census.get(name), file.runs)) } }
+            details open[all.len() <= OPEN_MAX] {
+                summary { (all.len()) " were met" }
+                div.wide { table {
+                    tr { th { "" } th.n { "in all" } th.n { "runs" } @for file in files { th.n { (file.scenario) } } }
+                    @for (name, tally) in all {
+                        tr {
+                            td { (name) } td.n { (count(tally.total)) } td.n { (count(tally.runs)) }
+                            @for file in files { td.n { (rate(of(file).get(name), file.runs)) } }
+                        }
                     }
-                }
-            } }
+                } }
+            }
         }
     }
 }

@@ -208,7 +208,7 @@ impl Finished {
             at_s: 0.0,
             rss_mb,
             marks: record.marks.clone(),
-            census: BTreeMap::new(),
+            census: record.census.clone(),
             hits: record.guards.hit.clone(),
         }
     }
@@ -256,6 +256,17 @@ pub struct Tally {
     pub total: u64,
 }
 
+fn tally(tallies: &mut BTreeMap<String, Tally>, counts: &BTreeMap<String, u64>) {
+    for (name, count) in counts {
+        let tally = match tallies.get_mut(name) {
+            Some(tally) => tally,
+            None => tallies.entry(name.clone()).or_default(),
+        };
+        tally.runs += u64::from(*count > 0);
+        tally.total += count;
+    }
+}
+
 /// What the runs of one scenario file came to.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct FileTotals {
@@ -269,7 +280,10 @@ pub struct FileTotals {
     pub events: u64,
     /// Wall seconds of them.
     pub wall_s: f64,
-    /// Marks and census over them.
+    /// Marks over them.
+    #[serde(default)]
+    pub marks: BTreeMap<String, Tally>,
+    /// Census over them.
     pub census: BTreeMap<String, Tally>,
 }
 
@@ -296,7 +310,10 @@ pub struct Summary {
     pub groups: Vec<Group>,
     /// By scenario file.
     pub files: Vec<FileTotals>,
-    /// Marks and census over all.
+    /// Marks over all.
+    #[serde(default)]
+    pub marks: BTreeMap<String, Tally>,
+    /// Census over all.
     pub census: BTreeMap<String, Tally>,
     /// Guards that refused something in any run.
     pub guards_hit: BTreeSet<String>,
@@ -415,12 +432,11 @@ impl Totals {
         file.failed += u64::from(run.verdict != Verdict::Pass);
         file.events += run.events;
         file.wall_s += run.wall_s;
-        for (name, count) in run.marks.iter().chain(&run.census) {
-            for tallies in [&mut file.census, &mut sum.census] {
-                let tally = tallies.entry(name.clone()).or_default();
-                tally.runs += u64::from(*count > 0);
-                tally.total += count;
-            }
+        for tallies in [&mut file.marks, &mut sum.marks] {
+            tally(tallies, &run.marks);
+        }
+        for tallies in [&mut file.census, &mut sum.census] {
+            tally(tallies, &run.census);
         }
         let clock = self.clocks.entry(self.current).or_default();
         clock.now_s = clock.now_s.max(run.at_s);

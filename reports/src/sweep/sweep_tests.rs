@@ -114,7 +114,7 @@ fn shards_are_summed_and_a_run_counts_once() {
     assert_eq!((summary.planned, summary.runs, summary.failed(), summary.events), (10, 4, 1, 60));
     assert_eq!((summary.wall_s, summary.runs_per_s), (2.0, 3.0));
     assert_eq!(summary.verdict, Some(Verdict::Unmet));
-    assert_eq!(summary.census["elected"], Tally { runs: 1, total: 3 });
+    assert_eq!(summary.marks["elected"], Tally { runs: 1, total: 3 });
     assert_eq!(summary.files[0].census["fault crash"], Tally { runs: 1, total: 2 });
     assert!(summary.guards_hit.contains("FetchOffsetMatches"));
     assert_eq!((summary.shards, summary.exit_code()), ((2, 2), 7));

@@ -9,6 +9,7 @@ use mirrorlab_reports::hunt::{is_clean, By, Line, Row, Tried, Try};
 use mirrorlab_reports::record::Verdict;
 use mirrorlab_reports::sweep::Finished;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 /// What threads tell the one that writes.
@@ -29,6 +30,10 @@ pub struct Ground {
     pub seeds: u64,
     /// Events after which a run is given up.
     pub events_max: u64,
+    /// Tries that making what was found smaller may take; 0: it is left as it is.
+    pub shrink: u64,
+    /// Where smallest plans go, a folder for each target.
+    pub folder: PathBuf,
     /// Runs of the baseline that are known, and whether nothing broke in them.
     pub clean: Mutex<BTreeMap<(usize, u64), bool>>,
 }
@@ -44,7 +49,15 @@ enum Attempt {
 
 impl Ground {
     fn task(&self, file: &str, seed: u64, overrides: Overrides) -> Task {
-        Task { file: file.to_owned(), seed, overrides, events_max: self.events_max, folder: None, absence: 0 }
+        Task {
+            file: file.to_owned(),
+            seed,
+            overrides,
+            events_max: self.events_max,
+            folder: None,
+            absence: 0,
+            shrink: 0,
+        }
     }
 
     /// Runs one seed of the baseline.
@@ -74,7 +87,10 @@ impl Ground {
     pub fn chase(&self, client: &mut Client<'_>, quarry: &Quarry, mut tried: Tried, tell: &dyn Fn(Told)) {
         while tried.seeds < self.seeds && !client.is_closed() {
             match self.attempt(client, quarry, tried, tell) {
-                Ok(Attempt::Found(row)) => return tell(Told::Line(Line::Row(row))),
+                Ok(Attempt::Found(row)) => {
+                    tell(Told::Line(Line::Row(row.clone())));
+                    return self.shrink(client, quarry, *row, tell);
+                }
                 Ok(Attempt::Nothing { wall_s }) => tried = tried.and(wall_s),
                 Err(Over) => return,
             }
@@ -83,6 +99,19 @@ impl Ground {
             return;
         }
         if let Ok(row) = self.prove(client, quarry, tried, tell) {
+            tell(Told::Line(Line::Row(Box::new(row))));
+        }
+    }
+
+    /// Makes what the swarm found smaller.
+    pub fn shrink(&self, client: &mut Client<'_>, quarry: &Quarry, mut row: Row, tell: &dyn Fn(Told)) {
+        if self.shrink == 0 {
+            return;
+        }
+        let folder = Some(self.folder.join(&row.target));
+        let task = Task { shrink: self.shrink, folder, ..self.task(&row.scenario, row.seed, switched(quarry)) };
+        if let Ended::Shrunk(Some((steps, shrunk))) = client.run(&task) {
+            (row.steps, row.shrunk_steps) = (Some(steps), Some(shrunk));
             tell(Told::Line(Line::Row(Box::new(row))));
         }
     }
@@ -144,6 +173,6 @@ fn finished(ended: Ended, tell: &dyn Fn(Told)) -> Result<Finished, Over> {
             tell(Told::Refused(text));
             Err(Over)
         }
-        Ended::Stopped => Err(Over),
+        Ended::Shrunk(_) | Ended::Stopped => Err(Over),
     }
 }

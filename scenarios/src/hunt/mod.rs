@@ -21,7 +21,7 @@ use crate::tell::{complain, tell};
 use chase::{Ground, Told};
 use clap::Args;
 use indicatif::ProgressBar;
-use mirrorlab_reports::hunt::{text, By, Hunt, Line, Summary, Tried};
+use mirrorlab_reports::hunt::{text, By, Hunt, Line, Row, Summary, Tried};
 use mirrorlab_reports::record::Verdict;
 use mirrorlab_reports::sweep::Head;
 use mirrorlab_reports::worst;
@@ -36,6 +36,9 @@ const KIND: &str = "hunt";
 
 /// Runs of the baseline of which one is run a second time.
 const BATCH: usize = 64;
+
+/// Tries that making one find smaller may take.
+const SHRINK_TRIES: u64 = 500;
 
 /// Arguments of a hunt.
 #[derive(Args, Debug)]
@@ -55,6 +58,9 @@ pub struct HuntArgs {
     /// Shard I of N, counted from 1, as of `sweep`.
     #[arg(long, value_name = "I/N", allow_hyphen_values = true)]
     pub shard: Option<String>,
+    /// Make what the swarm finds as small as a few hundred tries can; the smallest plans stay in the folder.
+    #[arg(long)]
+    pub shrink: bool,
     /// Write the table to FILE.md and its rows to FILE.ndjson.
     #[arg(long, value_name = "FILE")]
     pub write_baseline: Option<PathBuf>,
@@ -69,6 +75,8 @@ enum Work {
     Base(Turn),
     /// A target.
     Chase(Box<Quarry>, Tried),
+    /// One that was found, to be made smaller.
+    Shrink(Box<Quarry>, Box<Row>),
 }
 
 /// A hunt under way.
@@ -101,7 +109,7 @@ pub fn main(args: &HuntArgs) -> Result<u8, Diagnostics> {
     };
     out.add(&begun)?;
     hunt.add(&begun);
-    let ground = ground(args, &files, &hunt);
+    let ground = ground(args, &files, &hunt, &folder);
     let work = work(&hunt, &ground, quarry, pairs, shard);
     let is_told = !(args.common.json || args.common.quiet);
     let mut hunting = Hunting {
@@ -195,14 +203,21 @@ fn pairs(quarry: &[Quarry], seeds: u64) -> BTreeSet<(u64, usize)> {
     lists.into_iter().flat_map(|list| (0..seeds).map(move |seed| of(list, seed))).collect()
 }
 
-fn ground(args: &HuntArgs, files: &[PathBuf], hunt: &Hunt) -> Ground {
+fn ground(args: &HuntArgs, files: &[PathBuf], hunt: &Hunt, folder: &Path) -> Ground {
     let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let known = files
         .iter()
         .enumerate()
         .flat_map(|(n, file)| (0..args.seeds).filter_map(move |seed| Some(((n, seed), hunt.is_clean(file, seed)?))));
     let clean: BTreeMap<(usize, u64), bool> = known.collect();
-    Ground { seeds: args.seeds, events_max: args.common.events, clean: Mutex::new(clean), files }
+    Ground {
+        seeds: args.seeds,
+        events_max: args.common.events,
+        shrink: if args.shrink { SHRINK_TRIES } else { 0 },
+        folder: folder.to_path_buf(),
+        clean: Mutex::new(clean),
+        files,
+    }
 }
 
 /// What is left to do of a shard: the baseline first, then the targets.
@@ -215,6 +230,11 @@ fn work(hunt: &Hunt, ground: &Ground, quarry: Vec<Quarry>, pairs: BTreeSet<(u64,
         if shard.has(n as u64, 0) && !hunt.is_over(&quarry.target.name, ground.seeds) {
             let tried = hunt.tried(&quarry.target.name);
             work.push(Work::Chase(Box::new(quarry), tried));
+        } else if let Some(row) =
+            hunt.large(&quarry.target.name).filter(|_| shard.has(n as u64, 0) && ground.shrink > 0)
+        {
+            let row = Box::new(row.clone());
+            work.push(Work::Shrink(Box::new(quarry), row));
         }
     }
     work
@@ -230,6 +250,7 @@ impl Hunting {
         let step = |client: &mut Client<'_>, work: Work, tell: &dyn Fn(Told)| {
             match work {
                 Work::Base(turn) => ground.base(client, (turn.file as usize, turn.seed), turn.twice, tell),
+                Work::Shrink(quarry, row) => ground.shrink(client, &quarry, *row, tell),
                 Work::Chase(quarry, tried) => ground.chase(client, &quarry, tried, tell),
             }
             bar.inc(1);
@@ -259,6 +280,9 @@ impl Hunting {
         self.hunt.add(&line);
         if let (Line::Row(row), true) = (&line, self.is_told) {
             let told = match row.by {
+                _ if row.shrunk_steps.is_some() => {
+                    format!("smaller: {} of {} steps", row.shrunk_steps.unwrap_or(0), row.steps.unwrap_or(0))
+                }
                 By::Nobody => format!("not found with {} seeds", row.seeds),
                 by => format!("{} after {} seeds ({}), {}", row.invariant, row.seeds, by.name(), row.repro),
             };

@@ -212,6 +212,7 @@ impl Sweep<'_> {
             overrides: overrides.clone(),
             events_max,
             absence,
+            shrink: 0,
             folder: None,
         };
         let turns = Turns::new(shard, seeds, files.len() as u32);
@@ -239,7 +240,7 @@ impl Sweep<'_> {
                     let problem = Problem::new(Fault::File, "refused", text);
                     self.broken.get_or_insert(Diagnostics::one("sweep", problem));
                 }
-                Ended::Stopped => {}
+                Ended::Shrunk(_) | Ended::Stopped => {}
             },
             tick,
         );
@@ -289,6 +290,7 @@ impl Sweep<'_> {
                     overrides: self.overrides.clone(),
                     events_max: self.args.common.events,
                     absence: 0,
+                    shrink: 0,
                     folder: Some(folder),
                 });
             }

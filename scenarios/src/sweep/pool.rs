@@ -28,6 +28,8 @@ pub const WORKER: &str = "worker";
 pub enum Ended {
     /// It ran, or took its worker down.
     Run(Box<Finished>),
+    /// The smallest plan was looked for: steps before and after, if there is one.
+    Shrunk(Option<(u64, u64)>),
     /// It cannot be run: the file, or this machine.
     Refused(String),
     /// It was given up because everything was.
@@ -187,12 +189,13 @@ impl Client<'_> {
             held.due = None;
             held.late
         };
-        if late && matches!(answer, Some(Answer::Run(_) | Answer::Refused { .. })) {
+        if late && matches!(answer, Some(Answer::Run(_) | Answer::Shrunk { .. } | Answer::Refused { .. })) {
             // It answered, and was killed at that moment: that is no fault of the next task.
             self.bury();
         }
         match answer {
             Some(Answer::Run(finished)) => Ended::Run(finished),
+            Some(Answer::Shrunk { steps }) => Ended::Shrunk(steps),
             Some(Answer::Refused { text }) => Ended::Refused(text),
             Some(Answer::Panicked { text }) => {
                 self.bury();

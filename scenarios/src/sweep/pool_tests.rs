@@ -18,7 +18,15 @@ fn pool(folder: &std::path::Path, jobs: u32, timeout: Duration, script: &str) ->
 }
 
 fn task(seed: u64) -> Task {
-    Task { file: "a.toml".into(), seed, overrides: Overrides::default(), events_max: 1, absence: 0, folder: None }
+    Task {
+        file: "a.toml".into(),
+        seed,
+        overrides: Overrides::default(),
+        events_max: 1,
+        absence: 0,
+        shrink: 0,
+        folder: None,
+    }
 }
 
 /// What came of seeds, in order of seed.

@@ -7,7 +7,7 @@
 use crate::format::{Diagnostics, Fault, Problem, Scenario};
 use crate::plan::{Overrides, Plan};
 use crate::tell::last_words;
-use crate::{absence, again, cli, folder};
+use crate::{absence, again, cli, folder, shrink};
 use mirrorlab_reports::record::{Record, Verdict};
 use mirrorlab_reports::sweep::Finished;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,10 @@ pub struct Task {
     /// Decisions of a run that passes that have to bear a node's absence (L18).
     #[serde(default)]
     pub absence: u32,
-    /// The run folder to leave, if one is wanted.
+    /// Tries that making the failing plan smaller may take; 0: it is run as it is.
+    #[serde(default)]
+    pub shrink: u64,
+    /// The run folder to leave, if one is wanted; of a plan made smaller, that plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
 }
@@ -40,6 +43,11 @@ pub struct Task {
 pub enum Answer {
     /// It ran to its end.
     Run(Box<Finished>),
+    /// The smallest plan that fails alike was looked for.
+    Shrunk {
+        /// Steps of the plan, and of the smallest.
+        steps: Option<(u64, u64)>,
+    },
     /// The file, with this seed, makes no plan.
     Refused {
         /// Why, as a user reads it.
@@ -70,8 +78,8 @@ pub fn main() -> Result<u8, Diagnostics> {
             let message = format!("this is no task: {error}");
             Diagnostics::one("standard input", Problem::new(Fault::Command, "bad-value", message))
         })?;
-        let done = match perform(&task, &mut known) {
-            Ok(finished) => Answer::Run(Box::new(finished)),
+        let done = match answer_to(&task, &mut known) {
+            Ok(answer) => answer,
             Err(diagnostics) => Answer::Refused { text: diagnostics.to_string() },
         };
         if !answer(&done) {
@@ -87,11 +95,30 @@ fn answer(answer: &Answer) -> bool {
     writeln!(out, "{line}").and_then(|()| out.flush()).is_ok()
 }
 
-fn perform(task: &Task, known: &mut BTreeMap<String, Scenario>) -> Result<Finished, Diagnostics> {
+fn answer_to(task: &Task, known: &mut BTreeMap<String, Scenario>) -> Result<Answer, Diagnostics> {
     if !known.contains_key(&task.file) {
         known.insert(task.file.clone(), Scenario::load(Path::new(&task.file))?);
     }
     let plans = Plan::resolve_all(&known[&task.file], Some(task.seed), &task.overrides)?;
+    if task.shrink > 0 {
+        return Ok(Answer::Shrunk { steps: smaller(task, &plans)? });
+    }
+    perform(task, plans).map(|finished| Answer::Run(Box::new(finished)))
+}
+
+/// Makes the first plan smaller; its steps before and after, `None` if nothing breaks in it.
+fn smaller(task: &Task, plans: &[(String, Plan)]) -> Result<Option<(u64, u64)>, Diagnostics> {
+    let Some((_, plan)) = plans.first() else { return Ok(None) };
+    let Ok(shrunk) = shrink::shrink(plan, shrink::Budget { tries: task.shrink, ..Default::default() }) else {
+        return Ok(None);
+    };
+    if let Some(folder) = &task.folder {
+        folder::write_plan(folder, &shrunk.plan)?;
+    }
+    Ok(Some((shrunk.before.steps, shrunk.after.steps)))
+}
+
+fn perform(task: &Task, plans: Vec<(String, Plan)>) -> Result<Finished, Diagnostics> {
     let repro = again::run(&task.file, task.seed, &task.overrides);
     let absent = if task.absence > 0 { absent(task, &plans)? } else { None };
     let mut record = match &task.folder {
