@@ -3,7 +3,7 @@
 
 use crate::cli::collect;
 use crate::format::{Diagnostics, Scenario};
-use mirrorlab_model::guards::{self, Kind, Row};
+use mirrorlab_model::guards::{self, unseen, Kind, Row};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,8 +18,8 @@ const KINDS: &str = "A **guard** is a load-bearing condition of the protocol: on
 `guards_off`, the command line with `--guard-off`. A **quirk** is a behaviour of the public prototype that this project corrects: off by \
 default; switched on with `quirks`, `--quirk` or a profile. J: the July tree of the prototype has it; L: the latest one; JL: both.";
 const COLUMNS: &str = "*Breaks* names the invariants that are expected to break, likeliest first (`mirrorlab checks ID` explains one). \
-*Proved by* names the scenario files that pass only if such an invariant breaks, with what else has to be switched; none: no file does \
-so yet.";
+*Proved by* names the scenario files that pass only if such an invariant breaks, with what else has to be switched; or why no world can show it; \
+none: no file does so yet.";
 
 /// A proof: its file below the scenarios, and what else it switches.
 pub(crate) type Proofs = BTreeMap<String, Vec<(String, Vec<String>)>>;
@@ -66,7 +66,8 @@ fn line(out: &mut String, row: &Row, by: Option<&Vec<(String, Vec<String>)>>) {
         let with = if others.is_empty() { String::new() } else { format!(" with {}", others.join(", ")) };
         format!("[{}](../scenarios/{file}){with}", file.trim_end_matches(".toml"))
     };
-    let by = by.map_or_else(|| "none".to_owned(), |by| by.iter().map(file).collect::<Vec<_>>().join("; "));
+    let none = || unseen::of(row.id).map_or_else(|| "none".to_owned(), |un| format!("{}: {}", un.why.name(), un.says));
+    let by = by.map_or_else(none, |by| by.iter().map(file).collect::<Vec<_>>().join("; "));
     let cells =
         [row.name, &kind, row.says, row.source, &row.breaks.join(", "), &by].map(|cell| cell.replace('|', "\\|"));
     let _ = writeln!(out, "| {} |", cells.join(" | "));

@@ -72,6 +72,7 @@ pub mod prototype;
 pub mod quorum;
 pub mod replication;
 pub mod transactions;
+pub mod unseen;
 
 /// Words of the bit set: nine rooms of 64.
 const WORDS: usize = 9;

@@ -3,7 +3,13 @@
 use super::*;
 
 fn target(name: &str, kind: &str) -> Target {
-    Target { name: name.into(), kind: kind.into(), room: "log".into(), expected: vec!["S2".into(), "S9".into()] }
+    Target {
+        name: name.into(),
+        kind: kind.into(),
+        room: "log".into(),
+        expected: vec!["S2".into(), "S9".into()],
+        unseen: String::new(),
+    }
 }
 
 fn tried(target: &str, seed: u64) -> Line {

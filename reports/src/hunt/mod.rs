@@ -46,6 +46,9 @@ pub struct Target {
     pub room: String,
     /// The invariants that should break, likeliest first.
     pub expected: Vec<String>,
+    /// Why no world can show it, if the registry says so.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unseen: String,
 }
 
 impl Target {
@@ -148,6 +151,9 @@ pub struct Row {
     /// Whether the guard refused something in the baseline; a quirk has nothing to refuse.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<bool>,
+    /// Why no world can show it, if the registry says so.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unseen: String,
 }
 
 impl Row {
@@ -302,7 +308,8 @@ impl Hunt {
                 waiting.push(target.name.clone());
                 continue;
             };
-            let mut row = Row { expected: target.expected.clone(), ..row.clone() }.judged();
+            let now = (target.expected.clone(), target.unseen.clone());
+            let mut row = Row { expected: now.0, unseen: now.1, ..row.clone() }.judged();
             row.refused = target.is_guard().then(|| baseline.guards_hit.contains(&target.name));
             rows.push(row);
         }

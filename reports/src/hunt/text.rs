@@ -65,6 +65,8 @@ fn totals(hunt: &Summary) -> Vec<(&'static str, String)> {
             out.push((name, rows.join(", ")));
         }
     }
+    let told = hunt.rows.iter().filter(|row| !row.found && !row.unseen.is_empty());
+    told.for_each(|row| out.push(("explained", format!("{}: {}", row.target, row.unseen))));
     if !hunt.missed.is_empty() {
         out.push(("MISS", format!("refused nothing in the baseline: {}", hunt.missed.join(", "))));
     }

@@ -137,22 +137,38 @@ impl Ground {
         Ok(Attempt::Nothing { wall_s })
     }
 
-    /// The file that was written for it, without what it expects: it must break as it is, and hold with everything on.
+    /// The files that were written for it.
     fn prove(&self, client: &mut Client<'_>, quarry: &Quarry, tried: Tried, tell: &dyn Fn(Told)) -> Result<Row, Over> {
-        let nothing = Row::of(&quarry.target, tried);
-        let Some((file, seed)) = &quarry.proof else { return Ok(nothing) };
+        for proof in &quarry.proofs {
+            if let Some(run) = self.is_proved(client, quarry, proof, tell)? {
+                return Ok(Row::found(&quarry.target, tried, By::Scenario, &run));
+            }
+        }
+        Ok(Row::of(&quarry.target, tried))
+    }
+
+    /// Whether a file, without what it expects, breaks as it is, and holds as soon as the target alone is as it should be: what
+    /// else it switches is what would have masked it, and no cause of its own.
+    fn is_proved(
+        &self,
+        client: &mut Client<'_>,
+        quarry: &Quarry,
+        (file, seed): &(String, u64),
+        tell: &dyn Fn(Told),
+    ) -> Result<Option<Finished>, Over> {
         let bare = Overrides { ignore_expect: true, ..Overrides::default() };
-        let all = || vec!["all".to_owned()];
-        let mended = Overrides { guards_on: all(), quirks_off: all(), ..bare.clone() };
-        let run = finished(client.run(&self.task(file, *seed, bare)), tell)?;
-        if !matches!(run.verdict, Verdict::Violation | Verdict::Stall) {
-            return Ok(nothing);
+        let name = vec![quarry.target.name.clone()];
+        let mended = if quarry.target.is_guard() {
+            Overrides { guards_on: name, ..bare.clone() }
+        } else {
+            Overrides { quirks_off: name, ..bare.clone() }
+        };
+        let broken = finished(client.run(&self.task(file, *seed, bare)), tell)?;
+        if !matches!(broken.verdict, Verdict::Violation | Verdict::Stall) {
+            return Ok(None);
         }
         let held = finished(client.run(&self.task(file, *seed, mended)), tell)?;
-        if !is_clean(held.verdict) {
-            return Ok(nothing);
-        }
-        Ok(Row::found(&quarry.target, tried, By::Scenario, &run))
+        Ok(is_clean(held.verdict).then_some(broken))
     }
 }
 

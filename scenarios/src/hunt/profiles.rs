@@ -2,7 +2,7 @@
 
 use crate::format::{Diagnostics, Fault, Problem, Scenario};
 use crate::guard_page;
-use mirrorlab_model::guards::{self, Kind, Row};
+use mirrorlab_model::guards::{self, unseen, Kind, Row};
 use mirrorlab_reports::hunt::Target;
 use std::path::{Path, PathBuf};
 
@@ -29,8 +29,8 @@ pub struct Quarry {
     pub target: Target,
     /// Numbers of the profiles that suit it: seed `s` is run with the `s`-th, in turn.
     pub profiles: Vec<usize>,
-    /// The file that was written for it, and its seed.
-    pub proof: Option<(String, u64)>,
+    /// Files that were written for it, each with its seed; those that switch the least first.
+    pub proofs: Vec<(String, u64)>,
 }
 
 impl Quarry {
@@ -64,10 +64,14 @@ pub fn quarry(
     let stems: Vec<String> = files.iter().map(stem).collect();
     let mut quarry = Vec::new();
     for row in guards::rows().filter(is_wanted) {
-        let proof = proofs.get(row.name).and_then(|files| files.first()).map(|(file, _)| scenarios.join(file));
-        let seed = |file: PathBuf| Ok((file.display().to_string(), Scenario::load(&file)?.seed.unwrap_or(0)));
-        let proof = proof.map(seed).transpose()?;
-        quarry.push(Quarry { target: target(row), profiles: suiting(row, &stems), proof });
+        let mut files = proofs.get(row.name).cloned().unwrap_or_default();
+        files.sort_by_key(|(_, others)| others.len());
+        let seed = |(file, _): &(String, Vec<String>)| {
+            let path = scenarios.join(file);
+            Ok((path.display().to_string(), Scenario::load(&path)?.seed.unwrap_or(0)))
+        };
+        let proofs = files.iter().map(seed).collect::<Result<_, Diagnostics>>()?;
+        quarry.push(Quarry { target: target(row), profiles: suiting(row, &stems), proofs });
     }
     Ok(quarry)
 }
@@ -81,6 +85,7 @@ fn target(row: &Row) -> Target {
         },
         room: guards::room(row.id).to_owned(),
         expected: row.breaks.iter().map(|id| (*id).to_owned()).collect(),
+        unseen: unseen::of(row.id).map_or_else(String::new, |unseen| format!("{}: {}", unseen.why.name(), unseen.says)),
     }
 }
 
@@ -137,7 +142,7 @@ mod tests {
         let all = quarry(&[], &[], &files, folder).unwrap();
         assert_eq!(all.len(), guards::rows().count());
         assert!(all.iter().all(|quarry| !quarry.profiles.is_empty()));
-        assert!(all.iter().filter(|quarry| quarry.proof.is_some()).count() > 100);
+        assert!(all.iter().filter(|quarry| !quarry.proofs.is_empty()).count() > 100);
     }
 
     #[test]
@@ -148,7 +153,7 @@ mod tests {
             quarry(&owned(guards), &owned(quirks), &files, Path::new("nowhere")).map_err(|bad| bad.to_string())
         };
         let one = hunted(&["ProducerSnapshotFlushed"], &[]).unwrap();
-        assert_eq!((one.len(), &one[0].profiles[..], one[0].proof.clone()), (1, &[2, 0, 1][..], None));
+        assert_eq!((one.len(), &one[0].profiles[..], one[0].proofs.len()), (1, &[2, 0, 1][..], 0));
         assert_eq!([0, 1, 2, 3].map(|seed| one[0].profile(seed)), [2, 0, 1, 2]);
         let near = hunted(&["FetchOffsetMatch"], &[]).unwrap_err();
         assert!(near.contains("--guard: there is no guard") && near.contains("`FetchOffsetMatches`"), "{near}");
