@@ -5,7 +5,7 @@ registry! { base 64;
     guard ReconcileByEpoch: "A follower compares epochs with its leader before it cuts; it does not cut to its own high watermark.", "R01, KIP-101", ["S4", "S3", "S6", "S2"];
     guard DivergingEpochNamed: "A diverging answer names the epoch that its end stands for, and the follower cuts by its own end of that epoch.", "R02, KIP-279, KAFKA-6361", ["L6", "S2", "S9"];
     guard FollowerFetchInCurrentEpoch: "The position of a follower counts only if it fetches in the leader's present epoch.", "R03, KIP-320", ["S5", "S4", "S3"];
-    guard PositionsResetInNewEpoch: "A new leader epoch forgets every follower position.", "R07, KIP-966", ["S5", "S4", "S3", "S6"];
+    guard PositionsResetInNewEpoch: "A new leader epoch forgets every follower position.", "R07, KIP-966", ["S5", "S14", "S4", "S3", "S6"];
     guard RestartOnEveryEpoch: "A follower starts its fetching anew in every leader epoch, also under the same leader.", "R08, KAFKA-7164", ["S5", "S2"];
     guard EpochStartAssigned: "A leader notes the start of its epoch even if it writes nothing.", "R09, KAFKA-7415", ["L6", "S2", "S9"];
     guard PositionAfterDivergenceCheck: "A leader takes a follower's position only after the check for divergence.", "R11, KAFKA-13141", ["S5", "S4", "S3"];
