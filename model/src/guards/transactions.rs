@@ -1,6 +1,6 @@
 //! Guards of transactions: the coordinator, the markers, the producer and the reader.
 registry! { base 320;
-    guard RequestOfPresentProducer: "A coordinator obeys only the producer that has the transactional id's present producer id and epoch.", "KIP-98", ["S18", "S20"];
+    guard RequestOfPresentProducer: "A coordinator obeys only the producer that has the transactional id's present producer id and epoch.", "KIP-98", ["S20", "S18", "S16"];
     guard InitEndsOpenTransaction: "A producer that takes over a transactional id waits until the open transaction is aborted.", "KIP-98", ["S20", "S18", "L7"];
     guard OneTransactionAtATime: "No partition joins while the markers of the transaction before are on their way.", "KIP-98", ["S20", "S18"];
     guard TransactionsTimeOut: "A transaction that stays open for longer than its timeout is aborted.", "KIP-98", ["L7"];
@@ -13,7 +13,7 @@ registry! { base 320;
     guard ReadCommittedBelowStable: "A read-committed fetch ends at the last stable offset.", "KIP-98", ["S19"];
     guard AbortedSkipped: "A read-committed consumer leaves out what the answer lists as aborted.", "KIP-98", ["S19"];
     guard ProduceAfterAdd: "A producer writes to a partition only when the coordinator has it in the transaction.", "KIP-98", ["S18", "L7", "S20"];
-    guard EndAfterRecords: "A producer ends its transaction when all its records are decided.", "KIP-98", ["S20", "S18", "L7"];
+    guard EndAfterRecords: "A producer ends its transaction when all its records are decided.", "KIP-98", ["S20", "L1", "S18", "L7"];
     guard EndRaisesEpoch: "The end of a transaction raises its producer's epoch: what comes late of it names an epoch that is over.", "KIP-890", ["S20", "S18"];
     guard RepeatedEndSameDecision: "A repeated end is answered as done only if the transaction ended so.", "KIP-890, KAFKA-20785", ["S18"];
     guard LastEpochChangesProducerId: "A producer that would come to the last epoch goes on with a new producer id.", "KIP-890, KIP-360", ["S16", "L1", "L7"];
