@@ -147,6 +147,10 @@ impl Core {
         let Part::Broker(slot) = part else { return };
         c.broker(slot).stop = Some(stop);
         c.broker(slot).applied = (0, 0);
+        if stop == Stop::Wiped {
+            // What another disk promised: the empty one does not, even if its first start ends before it loads anything.
+            c.promised.retain(|(of, _), _| *of != slot);
+        }
         let lossy = matches!(stop, Stop::Lossy | Stop::Failed | Stop::Wiped);
         for (ix, g) in c.partitions.iter_mut().enumerate() {
             let Some(at) = g.position(slot) else { continue };

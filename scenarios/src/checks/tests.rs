@@ -415,6 +415,21 @@ fn s15_knows_what_each_kind_of_stop_may_take() {
     assert_eq!(play.at(node(0, 3), back), NOTHING);
 }
 
+/// What a disk promised goes with the disk: a broker that lost it, and then power within its first start, owes nothing.
+#[test]
+fn s15_asks_nothing_of_a_disk_that_was_replaced() {
+    let back = |first| {
+        let mut play = committed(2);
+        play.core.before_stop(&play.world, node(0, 3));
+        play.core.on_stop(&play.world, node(0, 3), first, None);
+        play.core.on_stop(&play.world, node(0, 3), Stop::Lossy, None);
+        play.shorten(0, 3, 0);
+        play.at(node(0, 3), Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(0), clean: false })
+    };
+    assert_eq!(back(Stop::Wiped), NOTHING);
+    assert_eq!(back(Stop::Killed), ["S15"]);
+}
+
 /// A crash inside a task may leave more on the disk than was told, or less; that holds until the log is loaded, however many lives
 /// end before.
 #[test]
