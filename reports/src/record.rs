@@ -362,6 +362,9 @@ pub struct Build {
 pub struct GuardUse {
     /// Guards that refused something at least once.
     pub hit: Vec<String>,
+    /// Quirks whose place was passed: where on and off may differ.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed: Vec<String>,
     /// Guards switched off.
     pub off: Vec<String>,
     /// Quirks switched on.

@@ -443,6 +443,8 @@ pub(crate) fn matrix(rows: Vec<(String, Record)>, repro: &str) -> Record {
     rows.iter().for_each(|(_, record)| census::add(&mut whole.census, &record.census));
     let hits: BTreeSet<&String> = rows.iter().flat_map(|(_, r)| &r.guards.hit).collect();
     whole.guards.hit = hits.into_iter().cloned().collect();
+    let passed: BTreeSet<&String> = rows.iter().flat_map(|(_, r)| &r.guards.passed).collect();
+    whole.guards.passed = passed.into_iter().cloned().collect();
     whole.violations = rows.iter().flat_map(|(_, r)| r.violations.clone()).collect();
     whole.rows = rows.into_iter().map(|(label, record)| Row { set: keys_of(&label), record }).collect();
     whole

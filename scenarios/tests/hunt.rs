@@ -1,6 +1,9 @@
 //! `mirrorlab hunt` as users meet it.
 
+use mirrorlab_model::guards::{self, Kind};
 use mirrorlab_reports::hunt::{By, Summary};
+use mirrorlab_reports::record::Record;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -56,11 +59,11 @@ fn a_hunt_tells_who_found_what_and_goes_on_where_it_ended() {
     );
     let found = &first.rows[1];
     assert!(found.seeds >= 1 && found.seeds <= 6 && found.repro.contains("--guard-off ReconcileByEpoch"), "{found:?}");
-    assert_eq!((first.rows[2].seeds, first.rows[2].refused), (6, Some(false)));
+    assert_eq!((first.rows[2].seeds, first.rows[2].reached), (6, false));
     assert_eq!((first.baseline.runs, first.baseline_planned), (6, 6));
     assert!(first.missed.contains(&"VoteOncePerEpoch".to_owned()));
     let table = std::fs::read_to_string(folder.path().join("table.md")).unwrap();
-    assert!(table.contains("| VoteOncePerEpoch | guard MISS | no | 6 |"), "{table}");
+    assert!(table.contains("| VoteOncePerEpoch | guard MISS | no | 6 | 0 |"), "{table}");
     assert_eq!(std::fs::read_to_string(folder.path().join("table.ndjson")).unwrap().lines().count(), 3);
     // More seeds: only the new ones are run, and what is known stays.
     let lines = || std::fs::read_to_string(folder.path().join("runs/hunt/hunt-1of1.ndjson")).unwrap();
@@ -71,7 +74,9 @@ fn a_hunt_tells_who_found_what_and_goes_on_where_it_ended() {
     assert_eq!((more.rows[2].seeds, more.baseline.runs), (9, 9));
     let after = lines();
     let tries = "\"target\":\"VoteOncePerEpoch\",\"seed\"";
-    assert_eq!((count(&before, tries), count(&after, tries)), (6, 9));
+    // With no seed was it reached: with none was it run.
+    assert_eq!((count(&before, tries), count(&after, tries)), (0, 0));
+    assert_eq!((more.rows[2].runs, more.rows[0].runs > 0), (0, more.rows[0].reached));
     assert_eq!(count(&after, "\"line\":\"base\""), 9);
     // What was found before is made smaller when that is wanted.
     let small = hunt(folder.path(), &[&["--seeds", "9", "--shrink"], &GUARDS[..]].concat());
@@ -106,13 +111,33 @@ fn a_baseline_that_fails_is_no_find_and_no_success() {
     let folder = lab();
     let profile = folder.path().join("scenarios/swarm/default.toml");
     let text_of = std::fs::read_to_string(&profile).unwrap();
-    // Every seed breaks, with everything else on as well.
+    // Seed 0 breaks, with everything else on as well.
     std::fs::write(&profile, format!("guards_off = [\"ReconcileByEpoch\"]\n{text_of}")).unwrap();
-    let arguments = ["hunt", "--seeds", "4", "--json", "--guard", "VoteOncePerEpoch"];
+    let arguments = ["hunt", "--seeds", "1", "--json", "--guard", "AcksAllWaits"];
     let out = mirrorlab(folder.path(), &arguments);
     let summary: Summary = serde_json::from_slice(&out.stdout).unwrap();
     assert!(summary.tainted > 0, "{summary:?}");
     assert_eq!((summary.rows[0].by, out.status.code()), (By::Nobody, Some(1)));
+}
+
+/// What lets a hunt leave out runs: a guard that refused nothing, and a quirk whose place was not passed, change nothing.
+#[test]
+fn a_run_that_does_not_reach_a_guard_is_the_same_without_it() {
+    let folder = lab();
+    let run = |switch: &[&str]| -> Record {
+        let out = mirrorlab(folder.path(), &[&["run", "scenarios/swarm/default.toml", "--json"], switch].concat());
+        serde_json::from_slice(&out.stdout).unwrap()
+    };
+    let whole = run(&[]);
+    let reached: BTreeSet<&String> = whole.guards.hit.iter().chain(&whole.guards.passed).collect();
+    assert!(reached.contains(&"ReconcileByEpoch".to_owned()), "{reached:?}");
+    let idle: Vec<_> = guards::rows().filter(|row| !reached.contains(&row.name.to_owned())).collect();
+    assert!(idle.len() > 100);
+    for row in idle.iter().step_by(12) {
+        let option = if row.kind == Kind::Guard { "--guard-off" } else { "--quirk" };
+        assert_eq!(run(&[option, row.name]).trace_hash, whole.trace_hash, "{}", row.name);
+    }
+    assert_ne!(run(&["--guard-off", "ReconcileByEpoch"]).trace_hash, whole.trace_hash);
 }
 
 #[test]

@@ -116,6 +116,18 @@ fn the_model_needs_no_simulator() {
     }
 }
 
+/// What was not reached makes no difference: a hunt leaves such runs out. So nothing asks whether a guard is on without a note of it.
+#[test]
+fn the_model_asks_guards_only_where_that_is_noted() {
+    let mut files = Vec::new();
+    rust_files(&root().join("model/src"), &mut files);
+    let guards = root().join("model/src/guards");
+    for file in files.iter().filter(|file| !file.starts_with(&guards)) {
+        let text = std::fs::read_to_string(file).unwrap();
+        assert!(!text.contains("guards.is_on("), "{} asks by `is_on`; ask by `admits` or `quirk`", file.display());
+    }
+}
+
 #[test]
 fn the_top_level_holds_only_the_rooms_of_the_design() {
     let known =

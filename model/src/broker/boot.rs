@@ -63,7 +63,7 @@ impl Broker {
         if let Some(epoch) = epoch {
             self.life.previous_epoch = epoch;
         }
-        if !cx.guards.is_on(guard::MarkerRemovedFirst) && epoch.is_some() {
+        if epoch.is_some() && cx.guards.admits(guard::MarkerRemovedFirst, false) {
             return Ok(true);
         }
         remove_marker(root, cx)?;

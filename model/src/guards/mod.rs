@@ -75,7 +75,7 @@ pub mod transactions;
 pub mod unseen;
 
 /// Words of the bit set: nine rooms of 64.
-const WORDS: usize = 9;
+pub const WORDS: usize = 9;
 
 /// Which guards and quirks are on at one node, and which conditions were ever refused, how often.
 #[derive(Clone, Debug, PartialEq, Eq)]

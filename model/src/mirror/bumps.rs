@@ -66,7 +66,7 @@ impl MirrorManager {
         let bumps = std::mem::take(&mut self.bumps);
         for parts in bumps.chunks(BUMPS_PER_REQUEST) {
             self.requests += 1;
-            if cx.guards.is_on(quirk::BumpWaitsForCompany) && parts.len() > 1 {
+            if parts.len() > 1 && cx.guards.quirk(quirk::BumpWaitsForCompany) {
                 self.company.push(parts.to_vec());
             }
             self.bumps_asked.insert(self.requests, parts.to_vec());

@@ -546,9 +546,9 @@ impl MirrorManager {
 
     /// At the end of every task of the broker: barriers that were reached, bumps that were asked for.
     pub fn after(&mut self, now: Now, task: &mut MirrorTask<'_>, cx: &mut Cx<'_>) {
-        self.lag_begins_at_zero = cx.guards.is_on(quirk::LagBeginsAtZero);
-        self.coordinator.tells_uncommitted = cx.guards.is_on(quirk::UncommittedStateIsTold);
-        self.coordinator.not_loaded_is_none = cx.guards.is_on(quirk::NotLoadedReadsAsNone);
+        self.lag_begins_at_zero = cx.guards.quirk(quirk::LagBeginsAtZero);
+        self.coordinator.tells_uncommitted = cx.guards.quirk(quirk::UncommittedStateIsTold);
+        self.coordinator.not_loaded_is_none = cx.guards.quirk(quirk::NotLoadedReadsAsNone);
         for partition in task.replicas.take_converged() {
             let Some(part) = self.part(partition) else { continue };
             let aligned = part.state == MirrorState::LogAlignment && part.align == AlignStep::Replicas;

@@ -114,7 +114,7 @@ impl MirrorManager {
         });
         let term = task.replicas.leads(partition);
         let (Some((mirror, topic, number)), Some(epoch)) = (member, term) else {
-            if !cx.guards.is_on(guard::MirrorLeaderOnly) && member.is_some() {
+            if member.is_some() && cx.guards.admits(guard::MirrorLeaderOnly, false) {
                 return; // the mutant keeps its old fetcher
             }
             if member.is_none() {

@@ -79,7 +79,7 @@ pub fn plan_write(
     let blank = StateRecord::default();
     let now = table.get(key).unwrap_or(&blank);
     let now = if guards.admits(guard::StatesOfThisIncarnation, now.is_of(session)) { now } else { &blank };
-    let checked = !guards.is_on(quirk::StatesAreNotChecked);
+    let checked = !guards.quirk(quirk::StatesAreNotChecked);
     if checked && !guards.admits(guard::StateLeaderEpochFenced, write.leader_epoch >= now.leader_epoch) {
         return Err(ErrorCode::FencedLeaderEpoch);
     }
@@ -104,7 +104,7 @@ pub fn plan_write(
     if let Some(position) = write.position {
         // A position alone raises no state epoch: a late one of a deposed leader has to be told from the first one otherwise.
         let first = position == LastPosition::CLEAR || now.position.is_none_or(|noted| noted == position);
-        let once = first || !checked || guards.is_on(quirk::StopRecomputesPosition);
+        let once = first || !checked || guards.quirk(quirk::StopRecomputesPosition);
         if !guards.admits(guard::PositionNotedOnce, once) {
             return Err(ErrorCode::FencedStateEpoch);
         }

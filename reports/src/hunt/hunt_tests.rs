@@ -28,7 +28,7 @@ fn begun(seeds: u64) -> Line {
 
 fn base(seed: u64, verdict: Verdict, hits: &[&str]) -> Line {
     let hits = hits.iter().map(|hit| (*hit).to_owned()).collect();
-    Line::Base(Box::new(Finished { hits, ..run(seed, verdict, "S2") }))
+    Line::Base(Box::new(Base { reached: "00".into(), run: Finished { hits, ..run(seed, verdict, "S2") } }))
 }
 
 fn hunt(lines: Vec<Line>) -> Hunt {
@@ -49,8 +49,8 @@ fn whole() -> Vec<Line> {
         tried("A", 0),
         tried("A", 1),
         tried("B", 0),
-        found("A", Tried { seeds: 3, seconds: 1.5 }, By::Swarm, &run(2, Verdict::Violation, "S9")),
-        found("B", Tried { seeds: 10, seconds: 5.0 }, By::Scenario, &run(0, Verdict::Stall, "L8")),
+        found("A", Tried { seeds: 3, runs: 3, seconds: 1.5 }, By::Swarm, &run(2, Verdict::Violation, "S9")),
+        found("B", Tried { seeds: 10, runs: 9, seconds: 5.0 }, By::Scenario, &run(0, Verdict::Stall, "L8")),
     ]
 }
 
@@ -60,9 +60,9 @@ fn a_target_is_found_by_an_invariant_that_was_expected_or_by_another() {
     let shown: Vec<_> = summary
         .rows
         .iter()
-        .map(|row| (&*row.target, row.by, row.seeds, &*row.invariant, row.as_expected, row.refused))
+        .map(|row| (&*row.target, row.by, row.seeds, &*row.invariant, row.as_expected, row.reached))
         .collect();
-    assert_eq!(shown, [("A", By::Swarm, 3, "S9", true, Some(true)), ("B", By::Scenario, 10, "L8", false, Some(false))]);
+    assert_eq!(shown, [("A", By::Swarm, 3, "S9", true, true), ("B", By::Scenario, 10, "L8", false, false)]);
     assert_eq!((summary.median_seeds, summary.median_seconds), (Some(3), Some(1.5)));
     assert_eq!((summary.missed, summary.waiting), (vec!["B".to_owned()], vec!["C".to_owned()]));
     assert_eq!(summary.baseline.verdict, Some(Verdict::Pass));
@@ -75,8 +75,8 @@ fn the_exit_code_is_the_baselines() {
     lines[3] = base(1, Verdict::Stall, &[]);
     let stalled = hunt(lines.clone());
     assert_eq!(stalled.summary().exit_code(), 3);
-    let clean = [0, 1, 2].map(|seed| stalled.is_clean("swarm/default.toml", seed));
-    assert_eq!(clean, [Some(true), Some(false), None]);
+    let known = [0, 1, 2].map(|seed| stalled.base("swarm/default.toml", seed));
+    assert_eq!(known, [Some((true, "00")), Some((false, "00")), None]);
     lines.remove(3);
     assert_eq!(hunt(lines).summary().exit_code(), 6, "a baseline that is not complete");
 }
@@ -87,14 +87,14 @@ fn a_hunt_goes_on_where_it_ended_and_with_more_seeds() {
     let first = hunt(lines.clone());
     assert_eq!(
         (first.tried("A").seeds, first.tried("B"), first.tried("C").seeds),
-        (2, Tried { seeds: 1, seconds: 0.5 }, 0)
+        (2, Tried { seeds: 1, runs: 1, seconds: 0.5 }, 0)
     );
     assert_eq!(["A", "B", "C"].map(|name| first.is_over(name, 10)), [true, true, false]);
     assert_eq!(["A", "B"].map(|name| first.is_over(name, 2)), [false, true]);
     assert!(!first.is_over("B", 11));
-    // A line that came twice counts once, and one out of order not at all.
+    // A line that came twice counts once; seeds between two lines did not reach the target.
     lines.extend([tried("C", 0), tried("C", 0), tried("C", 5)]);
-    assert_eq!(hunt(lines.clone()).tried("C").seeds, 1);
+    assert_eq!(hunt(lines.clone()).tried("C"), Tried { seeds: 6, runs: 2, seconds: 1.0 });
     // With fewer seeds it was not found by these.
     lines.push(begun(2));
     assert_eq!(hunt(lines).summary().waiting, ["A", "C"]);

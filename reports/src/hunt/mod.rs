@@ -10,7 +10,7 @@ use crate::record::{Build, Verdict};
 use crate::rows;
 use crate::sweep::{self, Finished, Head};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A line of a hunt's file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub enum Line {
         baseline: u64,
     },
     /// A run of the baseline is over: everything on.
-    Base(Box<Finished>),
+    Base(Box<Base>),
     /// A run with the target switched found nothing.
     Try(Try),
     /// What became of a target. The last one counts.
@@ -59,6 +59,16 @@ impl Target {
     }
 }
 
+/// A run of the baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Base {
+    /// Which guards and quirks it reached: bits of the program that wrote it.
+    pub reached: String,
+    /// How it ended.
+    #[serde(flatten)]
+    pub run: Finished,
+}
+
 /// A run that found nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Try {
@@ -70,7 +80,7 @@ pub struct Try {
     pub verdict: Verdict,
     /// Wall seconds.
     pub wall_s: f64,
-    /// True: it failed, and so does the baseline: that shows nothing about the target.
+    /// True: it was not run, for the baseline fails with this seed: that shows nothing about the target.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tainted: bool,
 }
@@ -115,6 +125,9 @@ pub struct Row {
     pub by: By,
     /// Seeds that the swarm tried, the one that found it included.
     pub seeds: u64,
+    /// Those of them whose run reaches the target: with the others nothing differs.
+    #[serde(default)]
+    pub runs: u64,
     /// Seconds of work for those, on one core.
     pub seconds: f64,
     /// The scenario file that found it.
@@ -148,9 +161,9 @@ pub struct Row {
     /// Steps of the smallest plan that fails alike.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shrunk_steps: Option<u64>,
-    /// Whether the guard refused something in the baseline; a quirk has nothing to refuse.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<bool>,
+    /// Whether the guard refused something in the baseline; a quirk: was passed.
+    #[serde(default)]
+    pub reached: bool,
     /// Why no world can show it, if the registry says so.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unseen: String,
@@ -166,6 +179,7 @@ impl Row {
             room: target.room.clone(),
             expected: target.expected.clone(),
             seeds: tried.seeds,
+            runs: tried.runs,
             seconds: tried.seconds,
             ..Self::default()
         }
@@ -201,6 +215,8 @@ impl Row {
 pub struct Tried {
     /// Seeds: all below this number.
     pub seeds: u64,
+    /// Those of them that reached it.
+    pub runs: u64,
     /// Seconds of work.
     pub seconds: f64,
 }
@@ -209,7 +225,13 @@ impl Tried {
     /// One more seed.
     #[must_use]
     pub fn and(self, wall_s: f64) -> Self {
-        Self { seeds: self.seeds + 1, seconds: self.seconds + wall_s }
+        Self { seeds: self.seeds + 1, runs: self.runs + 1, seconds: self.seconds + wall_s }
+    }
+
+    /// One more seed, that does not reach it.
+    #[must_use]
+    pub const fn same(self) -> Self {
+        Self { seeds: self.seeds + 1, ..self }
     }
 }
 
@@ -220,8 +242,8 @@ pub struct Hunt {
     seeds: u64,
     targets: Vec<Target>,
     planned: u64,
-    base: sweep::Totals,
-    clean: BTreeSet<(String, u64)>,
+    baseline: sweep::Totals,
+    bases: BTreeMap<(String, u64), (bool, String)>,
     tried: BTreeMap<String, Tried>,
     tainted: BTreeMap<String, u64>,
     rows: BTreeMap<String, Row>,
@@ -232,11 +254,11 @@ impl Hunt {
     pub fn add(&mut self, line: &Line) {
         match line {
             Line::Head(head) => {
-                self.base.add(&sweep::Line::Head(head.clone()));
+                self.baseline.add(&sweep::Line::Head(head.clone()));
                 self.head.get_or_insert_with(|| head.clone());
             }
             Line::Begun { seeds, targets, baseline } => {
-                self.base.add(&sweep::Line::Begun { jobs: 1 });
+                self.baseline.add(&sweep::Line::Begun { jobs: 1 });
                 self.seeds = *seeds;
                 self.planned = *baseline;
                 for target in targets {
@@ -246,17 +268,17 @@ impl Hunt {
                     }
                 }
             }
-            Line::Base(run) => {
-                if is_clean(run.verdict) {
-                    self.clean.insert((run.scenario.clone(), run.seed));
-                }
-                self.base.add(&sweep::Line::Run(run.clone()));
+            Line::Base(base) => {
+                let run = &base.run;
+                let said = (is_clean(run.verdict), base.reached.clone());
+                self.bases.insert((run.scenario.clone(), run.seed), said);
+                self.baseline.add(&sweep::Line::Run(Box::new(run.clone())));
             }
             Line::Try(tried) => {
-                // A resumed process may have run the last one twice.
+                // A resumed process may have run the last one twice; seeds left out did not reach the target.
                 let before = self.tried.entry(tried.target.clone()).or_default();
-                if tried.seed == before.seeds {
-                    *before = before.and(tried.wall_s);
+                if tried.seed >= before.seeds {
+                    *before = Tried { seeds: tried.seed, ..*before }.and(tried.wall_s);
                     *self.tainted.entry(tried.target.clone()).or_default() += u64::from(tried.tainted);
                 }
             }
@@ -289,16 +311,16 @@ impl Hunt {
         self.tried.get(target).copied().unwrap_or_default()
     }
 
-    /// Whether nothing broke in a run of the baseline; `None`: it was not run yet.
+    /// Whether nothing broke in a run of the baseline, and what it reached; `None`: it was not run yet.
     #[must_use]
-    pub fn is_clean(&self, scenario: &str, seed: u64) -> Option<bool> {
-        self.base.has(scenario, seed).then(|| self.clean.contains(&(scenario.to_owned(), seed)))
+    pub fn base(&self, scenario: &str, seed: u64) -> Option<(bool, &str)> {
+        self.bases.get(&(scenario.to_owned(), seed)).map(|(clean, reached)| (*clean, &**reached))
     }
 
     /// The summary of what was read.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        let baseline = self.base.summary();
+        let baseline = self.baseline.summary();
         let mut rows: Vec<Row> = Vec::new();
         let mut waiting = Vec::new();
         for target in &self.targets {
@@ -310,7 +332,7 @@ impl Hunt {
             };
             let now = (target.expected.clone(), target.unseen.clone());
             let mut row = Row { expected: now.0, unseen: now.1, ..row.clone() }.judged();
-            row.refused = target.is_guard().then(|| baseline.guards_hit.contains(&target.name));
+            row.reached = baseline.guards_hit.contains(&target.name);
             rows.push(row);
         }
         let mut seeds: Vec<u64> = rows.iter().filter(|row| row.by == By::Swarm).map(|row| row.seeds).collect();
@@ -327,7 +349,7 @@ impl Hunt {
             waiting,
             median_seeds: seeds.get(seeds.len() / 2).copied(),
             median_seconds: seconds.get(seconds.len() / 2).copied(),
-            missed: rows.iter().filter(|row| row.refused == Some(false)).map(|row| row.target.clone()).collect(),
+            missed: rows.iter().filter(|row| !row.reached).map(|row| row.target.clone()).collect(),
             tainted: self.tainted.values().sum(),
             baseline_planned: self.planned,
             build: self.head.as_ref().map(|head| head.build.clone()).unwrap_or_default(),
@@ -364,7 +386,7 @@ pub struct Summary {
     pub median_seeds: Option<u64>,
     /// Seconds of work to the first detection, likewise.
     pub median_seconds: Option<f64>,
-    /// MISS: guards that refused nothing in the baseline, so that on and off did not differ.
+    /// MISS: guards that refused nothing in the baseline, and quirks whose place no run passed: on and off did not differ.
     pub missed: Vec<String>,
     /// Runs that failed and showed nothing, because the baseline fails with the same seed.
     pub tainted: u64,

@@ -9,9 +9,9 @@ fn field(out: &mut String, name: &str, text: &str) {
     wrap(out, &format!("{name:<12}"), text);
 }
 
-const COLUMNS: [&str; 8] = ["target", "kind", "found", "seeds", "s", "first to break", "expected", "steps"];
+const COLUMNS: [&str; 9] = ["target", "kind", "found", "seeds", "runs", "s", "first to break", "expected", "steps"];
 
-fn cells(row: &Row) -> [String; 8] {
+fn cells(row: &Row) -> [String; 9] {
     let first = match (row.found, row.as_expected) {
         (false, _) => "-".to_owned(),
         (true, true) => row.invariant.clone(),
@@ -21,12 +21,13 @@ fn cells(row: &Row) -> [String; 8] {
         (Some(shrunk), Some(before)) => format!("{shrunk} of {before}"),
         _ => "-".to_owned(),
     };
-    let kind = if row.refused == Some(false) { format!("{} MISS", row.kind) } else { row.kind.clone() };
+    let kind = if !row.reached { format!("{} MISS", row.kind) } else { row.kind.clone() };
     [
         row.target.clone(),
         kind,
         row.by.name().to_owned(),
         count(row.seeds),
+        count(row.runs),
         number(row.seconds),
         first,
         row.expected.join(", "),
@@ -56,7 +57,7 @@ fn totals(hunt: &Summary) -> Vec<(&'static str, String)> {
     let unexpected = hunt.rows.iter().filter(|row| row.found && !row.as_expected).count();
     out.push(("unexpected", format!("{unexpected} broke another invariant first than the registry names (!)")));
     if hunt.tainted > 0 {
-        let text = format!("{} failures showed nothing: the baseline fails with their seeds too", count(hunt.tainted));
+        let text = format!("{} seeds showed nothing: the baseline fails with them", count(hunt.tainted));
         out.push(("tainted", text));
     }
     for (name, by) in [("not found", By::Nobody), ("own file", By::Scenario)] {
@@ -68,7 +69,10 @@ fn totals(hunt: &Summary) -> Vec<(&'static str, String)> {
     let told = hunt.rows.iter().filter(|row| !row.found && !row.unseen.is_empty());
     told.for_each(|row| out.push(("explained", format!("{}: {}", row.target, row.unseen))));
     if !hunt.missed.is_empty() {
-        out.push(("MISS", format!("refused nothing in the baseline: {}", hunt.missed.join(", "))));
+        out.push((
+            "MISS",
+            format!("not reached in the baseline, so that on and off did not differ: {}", hunt.missed.join(", ")),
+        ));
     }
     if !hunt.waiting.is_empty() {
         out.push(("waiting", hunt.waiting.join(", ")));
@@ -86,15 +90,15 @@ fn totals(hunt: &Summary) -> Vec<(&'static str, String)> {
 /// The printed form. `folder` is the hunt's.
 #[must_use]
 pub fn summary(hunt: &Summary, folder: &str) -> String {
-    let rows: Vec<[String; 8]> = hunt.rows.iter().map(cells).collect();
-    let all: Vec<[String; 8]> = [COLUMNS.map(str::to_owned)].into_iter().chain(rows).collect();
+    let rows: Vec<[String; 9]> = hunt.rows.iter().map(cells).collect();
+    let all: Vec<[String; 9]> = [COLUMNS.map(str::to_owned)].into_iter().chain(rows).collect();
     let width = |n: usize| all.iter().map(|row| row[n].chars().count()).max().unwrap_or(0);
     let widths: [usize; 8] = std::array::from_fn(width);
     let mut out = String::new();
     if !hunt.rows.is_empty() {
         for row in &all {
             let cells = row.iter().zip(widths).enumerate().map(|(n, (cell, width))| match n {
-                3 | 4 => format!("{cell:>width$}"),
+                3..=5 => format!("{cell:>width$}"),
                 _ => format!("{cell:<width$}"),
             });
             let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
@@ -115,9 +119,10 @@ pub fn markdown(hunt: &Summary, command: &str) -> String {
     let _ = writeln!(
         out,
         "Each guard was switched off and each quirk switched on, and {} seeds of the swarm profiles that suit it were run until \
-         something broke. *seeds* and *s* (seconds of work on one core) count up to the first detection. *own file*: the swarm did not \
+         something broke. *seeds* and *s* (seconds of work on one core) count up to the first detection; \
+         *runs*: those of the seeds with which the target is reached, with the others its absence changes nothing. *own file*: the swarm did not \
          find it, the file in `scenarios/must_fail/` or `scenarios/prototype/` does. `!`: another invariant broke first than the \
-         registry names. MISS: the guard refused nothing in the baseline. *steps*: of the smallest plan that fails alike, of those drawn.\n\n\
+         registry names. MISS: not reached in the baseline. *steps*: of the smallest plan that fails alike, of those drawn.\n\n\
          Made by `{command}` at commit {} ({}), over {}.\n",
         count(hunt.seeds),
         hunt.build.commit,
@@ -132,7 +137,7 @@ pub fn markdown(hunt: &Summary, command: &str) -> String {
         if room != row.room {
             room = &row.room;
             let _ = writeln!(out, "\n## {room}\n\n| {} |", COLUMNS.join(" | "));
-            out.push_str("|---|---|---|---:|---:|---|---|---|\n");
+            out.push_str("|---|---|---|---:|---:|---:|---|---|---|\n");
         }
         let _ = writeln!(out, "| {} |", cells(row).join(" | "));
     }

@@ -176,6 +176,9 @@ pub struct Finished {
     /// lines is right, and a line stays short.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hits: Vec<String>,
+    /// Quirks whose place was passed; only a hunt wants to know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed: Vec<String>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // the signature is serde's
@@ -210,6 +213,7 @@ impl Finished {
             marks: record.marks.clone(),
             census: record.census.clone(),
             hits: record.guards.hit.clone(),
+            passed: record.guards.passed.clone(),
         }
     }
 
@@ -238,6 +242,7 @@ impl Finished {
             marks: BTreeMap::new(),
             census: BTreeMap::new(),
             hits: Vec::new(),
+            passed: Vec::new(),
         }
     }
 }
@@ -315,7 +320,7 @@ pub struct Summary {
     pub marks: BTreeMap<String, Tally>,
     /// Census over all.
     pub census: BTreeMap<String, Tally>,
-    /// Guards that refused something in any run.
+    /// Guards that refused something in any run; of a hunt's baseline also quirks whose place was passed.
     pub guards_hit: BTreeSet<String>,
     /// Events.
     pub events: u64,
@@ -423,7 +428,7 @@ impl Totals {
         sum.simulated_s += run.simulated_s;
         sum.work_s += run.wall_s;
         sum.rss_mb = sum.rss_mb.max(run.rss_mb);
-        sum.guards_hit.extend(run.hits.iter().cloned());
+        sum.guards_hit.extend(run.hits.iter().chain(&run.passed).cloned());
         let file = self
             .files
             .entry(run.scenario.clone())

@@ -1,11 +1,12 @@
 //! One target, seed after seed, until something breaks that holds with everything on.
 
 use super::profiles::Quarry;
+use super::reached::Reached;
 use crate::plan::Overrides;
 use crate::sweep::pool::{Client, Ended};
 use crate::sweep::run_turn;
 use crate::sweep::worker::Task;
-use mirrorlab_reports::hunt::{is_clean, By, Line, Row, Tried, Try};
+use mirrorlab_reports::hunt::{is_clean, Base, By, Line, Row, Tried, Try};
 use mirrorlab_reports::record::Verdict;
 use mirrorlab_reports::sweep::Finished;
 use std::collections::BTreeMap;
@@ -34,8 +35,17 @@ pub struct Ground {
     pub shrink: u64,
     /// Where smallest plans go, a folder for each target.
     pub folder: PathBuf,
-    /// Runs of the baseline that are known, and whether nothing broke in them.
-    pub clean: Mutex<BTreeMap<(usize, u64), bool>>,
+    /// Runs of the baseline that are known.
+    pub known: Mutex<BTreeMap<(usize, u64), Known>>,
+}
+
+/// What a run of the baseline showed.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// Whether nothing broke in it.
+    pub clean: bool,
+    /// What it reached.
+    pub reached: Reached,
 }
 
 /// How a chase ends early: told already, or because everything ends.
@@ -44,7 +54,11 @@ struct Over;
 /// What a seed showed.
 enum Attempt {
     Found(Box<Row>),
-    Nothing { wall_s: f64 },
+    Nothing {
+        wall_s: f64,
+    },
+    /// The baseline does not reach the target: the same run, to the last event.
+    Same,
 }
 
 impl Ground {
@@ -66,18 +80,18 @@ impl Ground {
         let _ = finished(run_turn(client, &task, twice), tell).map(|run| self.note(file, run, tell));
     }
 
-    fn note(&self, file: usize, run: Finished, tell: &dyn Fn(Told)) -> bool {
-        let clean = is_clean(run.verdict);
-        self.clean.lock().unwrap_or_else(PoisonError::into_inner).insert((file, run.seed), clean);
-        tell(Told::Line(Line::Base(Box::new(run))));
-        clean
+    fn note(&self, file: usize, run: Finished, tell: &dyn Fn(Told)) -> Known {
+        let known = Known { clean: is_clean(run.verdict), reached: Reached::of(&run) };
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert((file, run.seed), known);
+        tell(Told::Line(Line::Base(Box::new(Base { reached: known.reached.hex(), run }))));
+        known
     }
 
-    /// Whether nothing breaks with everything on; what is not known is run now.
-    fn is_clean(&self, client: &mut Client<'_>, at: (usize, u64), tell: &dyn Fn(Told)) -> Result<bool, Over> {
-        let known = self.clean.lock().unwrap_or_else(PoisonError::into_inner).get(&at).copied();
-        if let Some(clean) = known {
-            return Ok(clean);
+    /// What happens with everything on; what is not known is run now.
+    fn baseline(&self, client: &mut Client<'_>, at: (usize, u64), tell: &dyn Fn(Told)) -> Result<Known, Over> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&at).copied();
+        if let Some(known) = known {
+            return Ok(known);
         }
         let task = self.task(&self.files[at.0], at.1, Overrides::default());
         finished(client.run(&task), tell).map(|run| self.note(at.0, run, tell))
@@ -92,6 +106,7 @@ impl Ground {
                     return self.shrink(client, quarry, *row, tell);
                 }
                 Ok(Attempt::Nothing { wall_s }) => tried = tried.and(wall_s),
+                Ok(Attempt::Same) => tried = tried.same(),
                 Err(Over) => return,
             }
         }
@@ -125,15 +140,22 @@ impl Ground {
     ) -> Result<Attempt, Over> {
         let seed = tried.seeds;
         let file = quarry.profile(seed);
-        let run = finished(client.run(&self.task(&self.files[file], seed, switched(quarry))), tell)?;
-        let broke = matches!(run.verdict, Verdict::Violation | Verdict::Stall);
-        if broke && self.is_clean(client, (file, seed), tell)? {
-            let seconds = tried.and(run.wall_s);
-            return Ok(Attempt::Found(Box::new(Row::found(&quarry.target, seconds, By::Swarm, &run))));
+        let base = self.baseline(client, (file, seed), tell)?;
+        if !base.reached.has(quarry.id) {
+            return Ok(Attempt::Same);
         }
         let target = quarry.target.name.clone();
-        let wall_s = run.wall_s;
-        tell(Told::Line(Line::Try(Try { target, seed, verdict: run.verdict, wall_s, tainted: broke })));
+        let mut nothing = Try { target, seed, verdict: Verdict::Unknown, wall_s: 0.0, tainted: !base.clean };
+        if base.clean {
+            let run = finished(client.run(&self.task(&self.files[file], seed, switched(quarry))), tell)?;
+            if matches!(run.verdict, Verdict::Violation | Verdict::Stall) {
+                let tried = tried.and(run.wall_s);
+                return Ok(Attempt::Found(Box::new(Row::found(&quarry.target, tried, By::Swarm, &run))));
+            }
+            (nothing.verdict, nothing.wall_s) = (run.verdict, run.wall_s);
+        }
+        let wall_s = nothing.wall_s;
+        tell(Told::Line(Line::Try(nothing)));
         Ok(Attempt::Nothing { wall_s })
     }
 

@@ -2,11 +2,13 @@
 //!
 //! Read in this order: [`profiles`] (what is hunted where), [`chase`] (one target), then this file (all of them, and the
 //! baseline). Each guard is switched off and each quirk switched on, alone, and the profiles of the swarm that suit it are run
-//! with the seeds from 0 on until something breaks. A seed with which the baseline breaks as well shows nothing. What no seed
-//! finds may still be found by the scenario file that was written for it: it is told apart.
+//! with the seeds from 0 on until something breaks. A seed with which the baseline breaks as well shows nothing, and one with
+//! which the baseline does not reach the target is not run again ([`reached`]). What no seed finds may still be found by the
+//! scenario file that was written for it: it is told apart.
 
 pub mod chase;
 pub mod profiles;
+pub mod reached;
 
 use crate::cli::now;
 use crate::folder::{self, RUNS};
@@ -18,7 +20,7 @@ use crate::sweep::pool::{Client, Pool};
 use crate::sweep::shard::{Shard, Turn};
 use crate::sweep::{self, report, results};
 use crate::tell::{complain, tell};
-use chase::{Ground, Told};
+use chase::{Ground, Known, Told};
 use clap::Args;
 use indicatif::ProgressBar;
 use mirrorlab_reports::hunt::{text, By, Hunt, Line, Row, Summary, Tried};
@@ -26,6 +28,7 @@ use mirrorlab_reports::record::Verdict;
 use mirrorlab_reports::sweep::Head;
 use mirrorlab_reports::worst;
 use profiles::Quarry;
+use reached::Reached;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -205,17 +208,19 @@ fn pairs(quarry: &[Quarry], seeds: u64) -> BTreeSet<(u64, usize)> {
 
 fn ground(args: &HuntArgs, files: &[PathBuf], hunt: &Hunt, folder: &Path) -> Ground {
     let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    let known = files
-        .iter()
-        .enumerate()
-        .flat_map(|(n, file)| (0..args.seeds).filter_map(move |seed| Some(((n, seed), hunt.is_clean(file, seed)?))));
-    let clean: BTreeMap<(usize, u64), bool> = known.collect();
+    let known = files.iter().enumerate().flat_map(|(n, file)| {
+        (0..args.seeds).filter_map(move |seed| {
+            let (clean, reached) = hunt.base(file, seed)?;
+            Some(((n, seed), Known { clean, reached: Reached::from_hex(reached)? }))
+        })
+    });
+    let known: BTreeMap<(usize, u64), Known> = known.collect();
     Ground {
         seeds: args.seeds,
         events_max: args.common.events,
         shrink: if args.shrink { SHRINK_TRIES } else { 0 },
         folder: folder.to_path_buf(),
-        clean: Mutex::new(clean),
+        known: Mutex::new(known),
         files,
     }
 }
@@ -224,7 +229,7 @@ fn ground(args: &HuntArgs, files: &[PathBuf], hunt: &Hunt, folder: &Path) -> Gro
 fn work(hunt: &Hunt, ground: &Ground, quarry: Vec<Quarry>, pairs: BTreeSet<(u64, usize)>, shard: Shard) -> Vec<Work> {
     let own = pairs.into_iter().filter(|(seed, file)| shard.has(*seed, *file as u64));
     let turns = own.enumerate().map(|(n, (seed, file))| Turn { file: file as u32, seed, twice: n % BATCH == 0 });
-    let missing = turns.filter(|turn| hunt.is_clean(&ground.files[turn.file as usize], turn.seed).is_none());
+    let missing = turns.filter(|turn| hunt.base(&ground.files[turn.file as usize], turn.seed).is_none());
     let mut work: Vec<Work> = missing.map(Work::Base).collect();
     for (n, quarry) in quarry.into_iter().enumerate() {
         if shard.has(n as u64, 0) && !hunt.is_over(&quarry.target.name, ground.seeds) {
@@ -255,7 +260,11 @@ impl Hunting {
             }
             bar.inc(1);
         };
-        pool.each(work.into_iter(), step, |told| self.hear(pool, told), || {});
+        // The whole baseline first: what it reaches tells which runs the chases can leave out.
+        let (bases, chases): (Vec<Work>, Vec<Work>) = work.into_iter().partition(|work| matches!(work, Work::Base(_)));
+        for part in [bases, chases] {
+            pool.each(part.into_iter(), step, |told| self.hear(pool, told), || {});
+        }
     }
 
     fn hear(&mut self, pool: &Pool, told: Told) {
@@ -268,9 +277,11 @@ impl Hunting {
                 return;
             }
         };
-        if let Line::Base(run) = &mut line {
+        if let Line::Base(base) = &mut line {
+            let run = &mut base.run;
             run.at_s = self.began.elapsed().as_secs_f64();
             run.hits.retain(|guard| self.named.insert(guard.clone()));
+            run.passed.retain(|quirk| self.named.insert(quirk.clone()));
         }
         if let Err(broken) = self.out.add(&line) {
             pool.close();

@@ -2,7 +2,7 @@
 
 use crate::format::{Diagnostics, Fault, Problem, Scenario};
 use crate::guard_page;
-use mirrorlab_model::guards::{self, unseen, Kind, Row};
+use mirrorlab_model::guards::{self, unseen, GuardId, Kind, Row};
 use mirrorlab_reports::hunt::Target;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +25,8 @@ const BY_TRANSACTIONS: [&str; 8] = ["S16", "S17", "S18", "S19", "S20", "S40", "S
 /// What is hunted, and how.
 #[derive(Clone, Debug)]
 pub struct Quarry {
+    /// Its bit.
+    pub id: GuardId,
     /// Its name and what is expected of it.
     pub target: Target,
     /// Numbers of the profiles that suit it: seed `s` is run with the `s`-th, in turn.
@@ -71,7 +73,7 @@ pub fn quarry(
             Ok((path.display().to_string(), Scenario::load(&path)?.seed.unwrap_or(0)))
         };
         let proofs = files.iter().map(seed).collect::<Result<_, Diagnostics>>()?;
-        quarry.push(Quarry { target: target(row), profiles: suiting(row, &stems), proofs });
+        quarry.push(Quarry { id: row.id, target: target(row), profiles: suiting(row, &stems), proofs });
     }
     Ok(quarry)
 }

@@ -160,6 +160,7 @@ impl Run {
         };
         GuardUse {
             hit: named(&|r| r.kind == Kind::Guard && all.was_hit(r.id)),
+            passed: named(&|r| r.kind != Kind::Guard && all.was_hit(r.id)),
             off: named(&|r| r.kind == Kind::Guard && !set.is_on(r.id)),
             quirks: named(&|r| r.kind != Kind::Guard && set.is_on(r.id)),
         }

@@ -250,6 +250,7 @@ impl Sweep<'_> {
     fn hear(&mut self, pool: &Pool, mut run: Finished) {
         run.at_s = self.began.elapsed().as_secs_f64();
         run.hits.retain(|guard| self.named.insert(guard.clone()));
+        run.passed.clear();
         let failed = run.verdict != Verdict::Pass;
         let new = failed && !self.totals.knows(&run);
         let line = Line::Run(Box::new(run));
