@@ -151,6 +151,8 @@ pub enum Trace {
     BrokerFenced { broker: BrokerId, fenced: bool },
     /// An order about a mirror's topic was committed; UNKNOWN: it belongs to no mirror any more.
     MirrorOrdered { topic: TopicIx, desired: DesiredState },
+    /// The removal of a topic was committed; `desired` is what was wanted of it until then, UNKNOWN if it belonged to no mirror.
+    TopicRemoved { topic: TopicIx, desired: DesiredState },
     // -- mirroring
     /// A partition's mirror state changed at its leader.
     MirrorStateChanged { partition: PartitionIx, mirror: MirrorIx, from: MirrorState, to: MirrorState, attempt: i16 },

@@ -1,7 +1,7 @@
 //! Who is who in a world: clusters, mirrors and clients by name and node. Made once from the plan; checks, reports and the
 //! runner look names up here.
 
-use mirrorlab_model::client::admin::Admin;
+use mirrorlab_model::client::admin::{Admin, Verdict};
 use mirrorlab_model::client::commands::Command;
 use mirrorlab_model::client::mirror_orders::{MirrorOrder, Which};
 use mirrorlab_model::controller::Controller;
@@ -155,6 +155,14 @@ impl Setup {
     #[must_use]
     pub fn recoveries(&self, cluster: u8, mirror: &str, topic: &str) -> usize {
         self.about(cluster, mirror, topic).filter(|w| w.recovers).count()
+    }
+    /// When the last of these orders was sent that was answered as done.
+    #[must_use]
+    pub fn recovered(&self, world: &World, cluster: u8, mirror: &str, topic: &str) -> Option<Nanos> {
+        let operator = self.operator(world, cluster)?;
+        let done = |w: &&Wish| operator.outcome(w.order).is_some_and(|o| o.verdict == Verdict::Accepted);
+        let last = self.about(cluster, mirror, topic).rev().filter(|w| w.recovers).find(done)?;
+        self.sent(world, last)
     }
     fn about<'a>(&'a self, cluster: u8, mirror: &'a str, topic: &'a str) -> impl DoubleEndedIterator<Item = &'a Wish> {
         self.wishes.iter().filter(move |w| w.is_about(cluster, mirror, topic))

@@ -6,6 +6,7 @@ use crate::metadata::delta::MetadataDelta;
 use crate::metadata::encoding::chain;
 use crate::metadata::image::MetadataImage;
 use crate::metadata::records::{PartitionState, Record};
+use crate::states::DesiredState;
 use crate::trace::ElectionKind;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +19,8 @@ pub enum Note {
     Elected(ElectionKind),
     /// A broker was fenced or let in.
     Fenced(bool),
+    /// What is wanted of the topic that is removed.
+    Removed(DesiredState),
 }
 
 /// A record on its way into the log.

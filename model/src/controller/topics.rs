@@ -1,6 +1,7 @@
 //! Topics are created, grown and removed.
 
 use crate::controller::plan::Plan;
+use crate::controller::state::Note;
 use crate::guards::controller as guard;
 use crate::ids::{BrokerId, LeaderEpoch, PartitionEpoch, PartitionIx, TopicId, TopicIx};
 use crate::metadata::configs::{ConfigError, TopicConfig};
@@ -231,7 +232,7 @@ pub fn delete_topics(plan: &mut Plan<'_>, request: &DeleteTopicsRequest) -> Dele
             let why = "the topic belongs to a mirror and is not stopped".to_string();
             return verdict(name, Err((ErrorCode::InvalidClusterMirrorStates, Some(why))));
         }
-        plan.push(Record::RemoveTopic { topic });
+        plan.push_noted(Record::RemoveTopic { topic }, Note::Removed(desired.unwrap_or_default()));
         verdict(name, Ok(()))
     };
     DeleteTopicsResponse { topics: request.topics.iter().map(&mut delete).collect() }

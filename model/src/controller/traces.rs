@@ -45,6 +45,11 @@ pub fn entry_traces(image: &MetadataImage, entry: &Entry, traces: &mut Vec<Trace
             let desired = mirror.map_or(DesiredState::Unknown, |_| *desired);
             traces.push(Trace::MirrorOrdered { topic: *topic, desired });
         }
+        Record::RemoveTopic { topic } => {
+            if let Note::Removed(desired) = entry.note {
+                traces.push(Trace::TopicRemoved { topic: *topic, desired });
+            }
+        }
         _ => {}
     }
 }
@@ -62,6 +67,7 @@ pub fn note_of(image: &MetadataImage, record: &Record) -> Note {
                 Note::Plain
             }
         }
+        Record::RemoveTopic { topic } => Note::Removed(image.mirror_of(*topic).map(|(_, d)| d).unwrap_or_default()),
         Record::PartitionChange { partition, leader: Some(leader), recovering, .. } if *leader != BrokerId::NONE => {
             let Some(old) = image.partition(*partition).map(|p| &p.state) else { return Note::Plain };
             Note::Elected(if *recovering == Some(true) {

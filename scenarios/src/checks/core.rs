@@ -330,6 +330,10 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
             let g = c.partition(partition);
             let Some(own) = seated(cx, g) else { return };
             s21_log_start::moved(cx, g, g.members[own], to);
+            let m = g.members[own];
+            if m.known() && to > m.end && g.mirrored && cx.replica(cx.slot).is_some_and(|replica| replica.leads) {
+                s30_mirror_equality::jumped(cx, m.end, to);
+            }
             let m = &mut g.members[own];
             m.start = to;
             m.set_end(m.end.max(to));
@@ -398,6 +402,10 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
         Trace::VoteGranted { epoch, candidate } => s13_metadata::voted(cx, c, epoch, candidate),
         Trace::MetadataTruncated { to, committed } => s13_metadata::cut(cx, to, committed),
         Trace::MirrorOrdered { topic, desired } => c.orders.entry(topic).or_default().note(desired),
+        Trace::TopicRemoved { topic, desired } => {
+            c.removed.insert(topic);
+            s49_desired_rules::removed(cx, desired);
+        }
         Trace::MirrorStatesLoaded { partition, end } => {
             cx.at.partition = Some(partition);
             s38_durable_states::loaded(cx, c, end);
@@ -433,6 +441,9 @@ fn truncated<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: Offset, c
     let orders = matches!(cause, CutCause::MirrorDivergence | CutCause::Alignment | CutCause::OutOfRange);
     if leads && orders && g.mirrored {
         mirror_events::cut(cx, g, to, cause);
+        if cause == CutCause::MirrorDivergence && g.members[own].known() {
+            s06_no_global_loss::diverged(cx, g.members[own].end, to);
+        }
         s06_no_global_loss::mirror_cut(cx, g, to, cause);
     } else {
         s04_candidate_completeness::truncated(cx, g, own, to, cause);

@@ -486,6 +486,8 @@ pub struct ClusterGhost {
     pub states_read: BTreeMap<PartitionIx, (Offset, u32)>,
     /// What was ordered of mirrored topics.
     pub orders: BTreeMap<TopicIx, Orders>,
+    /// Topics that were deleted.
+    pub removed: std::collections::BTreeSet<TopicIx>,
     /// Where a reader of committed records ended, by consumer and partition.
     pub read_ends: BTreeMap<(u32, PartitionIx), Offset>,
 }

@@ -1,9 +1,10 @@
 //! L10 The actual state reaches the desired one: MIRRORING, PAUSED or STOPPED; also from FAILED, and with a dead source, when the
 //! order is stop. Desired is what metadata says; but a stop is never refused (decision 1), so that the operator's last word
-//! counts where it was stop, whatever came of it, from when it was sent: an operator carries out one order after the other. What is to be copied and failed is L11's business; what awaits something, L9's.
+//! counts where it was stop, whatever came of it, from when it was sent: an operator carries out one order after the other. What is to be copied and failed is L11's business; what awaits something, L9's. And what an operator was
+//! told is recovered is not as it was: an answer comes when the state that it leads back to is committed (spec 8.14).
 
 use super::excuses::Excuse;
-use super::liveness::Look;
+use super::liveness::{Look, Spot};
 use super::roster::slot_of;
 use super::sight::Sight;
 use mirrorlab_model::states::{DesiredState, MirrorState};
@@ -51,4 +52,13 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
         }
         look.stall("L10", Some(p), Some(node), format!("{desired:?}, as ordered"), mirror.state.name());
     });
+}
+
+/// Whether an operator was told that a partition is recovered, and nothing became of it since it failed for good.
+pub(super) fn was_told_recovered<S: Sight>(look: &Look<'_, S>, p: Spot<'_>) -> bool {
+    let Some(life) = p.ghost.life().filter(|life| life.ended_by.is_some()) else { return false };
+    let image = look.sight.image(p.cluster);
+    let topic = image.and_then(|image| image.topic(image.partition(p.ix)?.topic));
+    let told = topic.and_then(|topic| look.sight.recovered(p.cluster, &life.mirror, &topic.name));
+    told.is_some_and(|at| at > life.since)
 }

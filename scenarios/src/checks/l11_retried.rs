@@ -1,10 +1,13 @@
 //! L11 A retryable failure of a mirrored partition whose cause ended returns to its former work. Its time is its own: retries
-//! are further and further apart, so the one that succeeds may be due after everything else has converged.
+//! are further and further apart, so the one that succeeds may be due after everything else has converged. What failed for good waits
+//! for an operator; but a topic that the source has had all the time did not fail because it was deleted there.
 
 use super::excuses::Excuse;
-use super::liveness::Look;
+use super::l10_desired;
+use super::liveness::{Look, Spot};
 use super::sight::Sight;
 use mirrorlab_model::ids::Nanos;
+use mirrorlab_model::mirror::fetcher::FailCause;
 use mirrorlab_model::states::MirrorState;
 
 /// What is not so yet. Returns when the last of the retries that are awaited is due; nothing if none is, or one that is due
@@ -29,9 +32,24 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) -> Option<Nanos> {
             due = due.zip(mirror.retry_at).map(|(last, at)| last.max(at));
             let got = "FAILED, to be retried";
             look.stall("L11", Some(p), Some(node), "back at work after a failure whose cause ended", got);
+        } else if was_never_deleted(look, p) {
+            look.stall("L11", Some(p), Some(node), "no end for good: the source has the topic", "FAILED: it is deleted");
+        } else if l10_desired::was_told_recovered(look, p) {
+            look.stall("L10", Some(p), Some(node), "back at work, as an operator was told", "FAILED for good, as before");
         } else {
             look.excuse("L11", Excuse::FailedForGood, Some(p), Some(node));
         }
     });
     due.filter(|at| *at > Nanos::ZERO)
+}
+
+/// Whether a partition failed for good because its source's topic was deleted, and it never was.
+fn was_never_deleted<S: Sight>(look: &mut Look<'_, S>, p: Spot<'_>) -> bool {
+    let ended_by = p.ghost.life().and_then(|life| life.ended_by.as_deref());
+    if ended_by != Some(FailCause::SourceTopicDeleted.text()) || look.has_its_topic(p) != Some(true) {
+        return false;
+    }
+    let Some((source, there)) = look.source(p) else { return false };
+    let topic = look.sight.image(source).and_then(|image| image.partition(there)).map(|entry| entry.topic);
+    topic.is_some_and(|topic| !look.ghost.clusters[usize::from(source)].removed.contains(&topic))
 }

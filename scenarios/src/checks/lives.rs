@@ -6,7 +6,7 @@ use super::ghost::ClusterGhost;
 use super::logs;
 use super::sight::{LogSight, Sight};
 use super::{s37_state_machine, s39_position, s40_producer_reset, s49_desired_rules};
-use mirrorlab_model::ids::{LeaderEpoch, MirrorIx, NodeId, Offset, PartitionIx, ProducerId};
+use mirrorlab_model::ids::{LeaderEpoch, MirrorIx, Nanos, NodeId, Offset, PartitionIx, ProducerId};
 use mirrorlab_model::mirror::records::{MirrorRecord, StateKey};
 use mirrorlab_model::states::{DesiredState, LastPosition, MirrorState, StateRecord};
 use smallvec::SmallVec;
@@ -76,8 +76,12 @@ pub struct Life {
     pub actor: (LeaderEpoch, NodeId),
     /// The present leader's epoch, and the number of the state that was committed before its term began.
     pub term: (LeaderEpoch, i32),
-    /// When the newest state was committed.
+    /// When the newest state was committed: in which step, and at what time.
     pub changed_at: u64,
+    /// See `changed_at`.
+    pub since: Nanos,
+    /// FAILED for good: why.
+    pub ended_by: Option<Arc<str>>,
     /// The source mirrored the other way when this began to align.
     pub looped: bool,
     /// Where this session's batches come from.
@@ -108,6 +112,8 @@ impl Life {
             actor: (LeaderEpoch::NONE, NodeId::default()),
             term: (LeaderEpoch::NONE, 0),
             changed_at: 0,
+            since: Nanos::ZERO,
+            ended_by: None,
             looped: false,
             source: None,
             is_fresh: false,
@@ -149,6 +155,8 @@ impl Life {
         let StateRecord { state, leader_epoch, state_epoch, .. } = *record;
         self.states.push(Committed { state, leader_epoch, state_epoch });
         (self.previous, self.attempt) = (record.previous, record.attempt);
+        let for_good = state == MirrorState::Failed && record.attempt < 0;
+        self.ended_by = record.message.clone().filter(|_| for_good);
         match state {
             MirrorState::LogAlignment => {
                 (self.position_before, self.aligning, self.looped) = (self.ended_somewhere(), None, false);
@@ -294,7 +302,7 @@ fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, 
                 s49_desired_rules::departed(cx, life, orders, before, now);
             }
             life.push(record);
-            life.changed_at = cx.at.step;
+            (life.changed_at, life.since) = (cx.at.step, cx.at.now);
         }
         MirrorRecord::Position(_, position, _) => {
             if !silent {

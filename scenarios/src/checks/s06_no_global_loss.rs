@@ -1,5 +1,7 @@
 //! S6 No global loss. Every acknowledged record (acks=all) that was not removed by retention, DeleteRecords or an ordered cut
-//! is held by some replica. On a mirror: what was acknowledged after a failover is not cut unless a failback was ordered.
+//! is held by some replica. On a mirror: what was acknowledged after a failover is not cut unless a failback was ordered, and what was
+//! mirrored is not cut because the source has something else, unless the topic follows unclean elections or an operator recovered
+//! it (decision 39).
 
 use super::cx::Cx;
 use super::excuses::Excuse;
@@ -27,6 +29,19 @@ pub(super) fn at_end<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost) {
         let best = g.members.iter().map(|m| m.end).max().unwrap_or_default();
         let got = format_args!("the longest log ends at {best}, or differs from what was committed");
         cx.broken("S6", format_args!("some replica that holds all acknowledged records, up to {end}"), got);
+    }
+}
+
+/// A mirror leader cut records that its source does not have: somebody allowed that.
+pub(super) fn diverged<S: Sight>(cx: &mut Cx<'_, S>, from: Offset, to: Offset) {
+    let image = cx.at.node.and_then(|node| cx.sight.broker_image(node));
+    let Some((image, topic)) = image.and_then(|image| Some((image, image.partition(cx.partition())?.topic))) else { return };
+    let Some(name) = image.topic(topic).map(|t| t.name.clone()) else { return };
+    let Some(mirror) = image.mirror_of(topic).and_then(|(mirror, _)| image.mirror(mirror)) else { return };
+    let supported = image.topic_config(topic).mirror_support_unclean_leader_election;
+    if to < from && !supported && cx.sight.recoveries(cx.at.cluster, &mirror.name, &name) == 0 {
+        let expected = "a log that is kept where the source contradicts it: unclean elections are not followed here";
+        cx.broken("S6", expected, format_args!("{to}..{from} was cut, and no operator recovered it"));
     }
 }
 

@@ -1,6 +1,7 @@
 //! S30 Mirror equality. Instant form: each mirrored batch equals, in offset, epoch and bytes, a batch that was in the log of a
 //! source leader. Quiet form: with the source stable, heard in its present epoch, and no lag, every in-sync replica of the mirror equals the source leader
-//! from its start up to the watermark; offsets are never shifted.
+//! from its start up to the watermark; offsets are never shifted. What the source had removed before it was copied is told as a gap
+//! (decision 40).
 
 use super::cx::Cx;
 use super::ghost::{Ghost, PartitionGhost};
@@ -10,6 +11,7 @@ use super::s51_legal_compaction;
 use super::sight::{LogSight, MirrorSight, Sight};
 use mirrorlab_model::ids::{NodeId, Offset, PartitionIx};
 use mirrorlab_model::states::{DesiredState, MirrorState};
+use mirrorlab_model::trace::Trace;
 
 /// `base..next` was copied from a source broker.
 pub(super) fn mirrored<S: Sight>(
@@ -33,6 +35,15 @@ pub(super) fn mirrored<S: Sight>(
         let from = logs::first_difference(origin.log, own.log, base);
         let got = format_args!("they differ from {from} on");
         cx.broken("S30", format_args!("the source's batches at {base}..{next}"), got);
+    }
+}
+
+/// A mirror leader's log begins anew behind its end.
+pub(super) fn jumped<S: Sight>(cx: &mut Cx<'_, S>, from: Offset, to: Offset) {
+    let at = cx.partition();
+    let told = |trace: &Trace| matches!(*trace, Trace::MirrorGap { partition, to: upto, .. } if partition == at && upto == to);
+    if !cx.sight.trace().iter().any(|event| told(&event.trace)) {
+        cx.broken("S30", format_args!("a gap that is told: {from}..{to} was never copied"), "nothing was");
     }
 }
 

@@ -1,6 +1,7 @@
 //! S31 Origin. Every mirrored batch comes from the configured source cluster, and was below the source's watermark when it was
 //! served; that watermark was true. And it was asked for in no lower epoch than its mirror leader knew of: who goes back to an
-//! older epoch copies from a leader that was deposed (M06).
+//! older epoch copies from a leader that was deposed (M06). Nor was it written in a later epoch than it was asked for in: a leader that
+//! answers so does not look at what it is asked, and may be another one than is believed (M08).
 
 use super::cx::Cx;
 use super::ghost::More;
@@ -18,6 +19,10 @@ pub(super) fn asked<S: Sight>(cx: &mut Cx<'_, S>, more: &mut More, source_epoch:
     if source_epoch < more.source_epoch {
         let known = more.source_epoch;
         cx.broken("S31", format_args!("records asked for in epoch {known}, or a later one"), source_epoch);
+    }
+    if more.mirrored_epoch > source_epoch {
+        let got = format_args!("one of epoch {}", more.mirrored_epoch);
+        cx.broken("S31", format_args!("batches up to epoch {source_epoch}, in which they were asked for"), got);
     }
     fetches(more, source_epoch);
 }

@@ -1,6 +1,7 @@
 //! S49 Desired rules. A partition leaves STOPPED, or PAUSED for MIRRORING, only after a newer order: it does so at most as often as
 //! orders to go on were committed. In STOPPED and PAUSED nothing is cut and nothing fetched, a STOPPED partition refuses no writer,
-//! and nothing of a topic that is wanted STOPPED is changed for its mirror: no epoch, no partition, no state.
+//! and nothing of a topic that is wanted STOPPED is changed for its mirror: no epoch, no partition, no state. What is wanted MIRRORING
+//! or PAUSED is not deleted: it has to be stopped first (BAD-14).
 
 use super::cx::Cx;
 use super::ghost::ClusterGhost;
@@ -37,6 +38,13 @@ pub(super) fn departed<S: Sight>(
     if count > may {
         let expected = format_args!("{} until an order to go on; {may} were committed", before.name());
         cx.broken("S49", expected, format_args!("{} for the {count}. time", now.name()));
+    }
+}
+
+/// The removal of a topic is committed, of which this was wanted.
+pub(super) fn removed<S: Sight>(cx: &mut Cx<'_, S>, desired: DesiredState) {
+    if matches!(desired, DesiredState::Mirroring | DesiredState::Paused) {
+        cx.broken("S49", "a topic that is copied or held stays until it is stopped", "it was deleted");
     }
 }
 

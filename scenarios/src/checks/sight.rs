@@ -189,6 +189,8 @@ pub trait Sight {
     fn wanted(&self, cluster: u8, mirror: &str, topic: &str) -> (Option<DesiredState>, bool);
     /// How often an operator ordered that what failed of a topic of a mirror go on.
     fn recoveries(&self, cluster: u8, mirror: &str, topic: &str) -> usize;
+    /// When the last of these orders was sent that was answered as done.
+    fn recovered(&self, cluster: u8, mirror: &str, topic: &str) -> Option<Nanos>;
     /// A producer by number.
     fn producer(&self, number: u32) -> Option<ProducerSight>;
     /// A consumer's positions by number.

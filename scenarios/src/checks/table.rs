@@ -25,6 +25,7 @@ pub enum Kind {
     Elected,
     BrokerFenced,
     MirrorOrdered,
+    TopicRemoved,
     MirrorStateChanged,
     MirrorStatesLoaded,
     MirrorFetcherAdded,
@@ -138,10 +139,10 @@ checks! {
         [LogStartMoved], [Event], "a log start above the watermark";
     "S22" "visible ends" "The end that a client is told never falls.", "catalogue S22; KIP-207",
         [ToldEnd], [Event], "ListOffsets that answers before the epoch's first commit";
-    "S30" "mirror equality" "Mirrored batches equal the source's in offset, epoch and bytes.", "catalogue S30; KIP-1279",
-        [Mirrored], [Event Quiet], "MirrorAnswerIsCurrent, BatchEpochWithinSourceEpoch, DivergenceCuts off";
-    "S31" "origin" "Mirrored batches come from the configured source, from below its watermark.", "catalogue S31",
-        [Mirrored], [Event], "SourceClusterIdMatches, UnknownLeaderEpochBacksOff off";
+    "S30" "mirror equality" "Mirrored batches equal the source's in offset, epoch and bytes; what was gone before it was copied is told.", "catalogue S30; KIP-1279; decision 40",
+        [Mirrored LogStartMoved], [Event Quiet], "DivergenceCuts, MirrorReportsGap off";
+    "S31" "origin" "Mirrored batches come from the configured source, from below its watermark, and are of the epoch that they were asked for in, or of an earlier one.", "catalogue S31; M06, M08",
+        [Appended Mirrored], [Event], "UnknownLeaderEpochBacksOff, SourceEpochMonotone, BatchEpochWithinSourceEpoch off";
     "S32" "read-only" "No producer's batch enters a mirrored partition before STOPPED is committed, no mirrored batch a stopped one.", "catalogue S32",
         [Appended], [Event], "MirrorTopicReadOnly off";
     "S33" "fence at stop" "A fetcher that let a partition go appends no more, and nobody does behind the end that a stop noted.", "catalogue S33",
@@ -170,8 +171,8 @@ checks! {
         [MirrorStateChanged], [Event Quiet], "LoopIsRefused off";
     "S48" "source identity" "A session copies from one cluster, of the recorded id.", "catalogue S48; Y10; decision 4",
         [Mirrored], [Event Quiet], "SourceClusterIdMatches off";
-    "S49" "desired rules" "STOPPED and PAUSED are left only after a newer order; nothing is cut, fetched, bumped or refused in the meantime.", "catalogue S49; decisions 3, 4, 5",
-        [HighWatermarkMoved MirrorOrdered MirrorFetcherAdded Truncated BumpRequested MirrorGrew ReadOnlyRefused], [Event], "a sync that touches what is stopped (D-2, D-3)";
+    "S49" "desired rules" "STOPPED and PAUSED are left only after a newer order; nothing is cut, fetched, bumped or refused in the meantime, and what is copied or held is not deleted.", "catalogue S49; decisions 3, 4, 5; BAD-14",
+        [HighWatermarkMoved MirrorOrdered TopicRemoved MirrorFetcherAdded Truncated BumpRequested MirrorGrew ReadOnlyRefused], [Event], "a sync that touches what is stopped (D-2, D-3)";
     "S50" "honest lag" "A lag that is told is not below what it truly was.", "catalogue S50; decisions 19, 39; E-1, E-2",
         [MirrorFetcherAdded], [Event Quiet], "DivergenceNeedsSupport off with a source that lost records";
     "S51" "legal compaction" "Compaction leaves the last record of each key as it was, tombstones for their retention, and brings nothing back.", "KIP-534; Kafka LogCleaner; D10, T09",

@@ -202,6 +202,9 @@ impl Sight for WorldSight<'_> {
     fn recoveries(&self, cluster: u8, mirror: &str, topic: &str) -> usize {
         self.setup.recoveries(cluster, mirror, topic)
     }
+    fn recovered(&self, cluster: u8, mirror: &str, topic: &str) -> Option<Nanos> {
+        self.setup.recovered(self.world, cluster, mirror, topic)
+    }
     fn wanted(&self, cluster: u8, mirror: &str, topic: &str) -> (Option<DesiredState>, bool) {
         self.setup.wanted(self.world, cluster, mirror, topic)
     }

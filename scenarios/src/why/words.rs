@@ -131,6 +131,10 @@ fn about_mirrors(trace: &Trace, cluster: u8, place: &Place) -> Option<Words> {
             };
             Words { weight: HEAVY, what: text, partition: None, span: None, tail: String::new() }
         }
+        Trace::TopicRemoved { topic, .. } if place.topics.contains(&(cluster, topic)) => {
+            let what = "removes the topic".to_owned();
+            Words { weight: HEAVY, what, partition: None, span: None, tail: String::new() }
+        }
         Trace::MirrorStateChanged { partition, from, to, attempt, .. } => {
             let attempt = if attempt > 0 { format!(" (attempt {attempt})") } else { String::new() };
             words(HEAVY, partition, format!("{} -> {}{attempt}", from.name(), to.name()))

@@ -117,6 +117,7 @@ pub struct Fake {
     /// An order waits behind earlier ones.
     pub is_behind: bool,
     pub recoveries: usize,
+    pub recovered: Option<Nanos>,
     pub producer: Option<ProducerSight>,
     pub positions: Option<Vec<PositionSight>>,
     pub stuck: Option<(NodeId, Lane)>,
@@ -194,6 +195,9 @@ impl Sight for Fake {
     }
     fn recoveries(&self, _: u8, _: &str, _: &str) -> usize {
         self.recoveries
+    }
+    fn recovered(&self, _: u8, _: &str, _: &str) -> Option<Nanos> {
+        self.recovered
     }
     fn wanted(&self, _: u8, _: &str, _: &str) -> (Option<DesiredState>, bool) {
         (self.wanted, self.is_behind)
@@ -319,8 +323,13 @@ impl Play {
 
     /// Something happens at a broker; what that breaks.
     pub fn at(&mut self, node: NodeId, trace: Trace) -> Vec<String> {
+        self.step(node, &[trace])
+    }
+
+    /// Several things happen there in one step; what they break.
+    pub fn step(&mut self, node: NodeId, traces: &[Trace]) -> Vec<String> {
         self.world.step += 1;
-        self.world.trace = vec![TraceEvent { node, trace }];
+        self.world.trace = traces.iter().map(|trace| TraceEvent { node, trace: *trace }).collect();
         self.core.on_step(&self.world).iter().map(|v| v.id.clone()).collect()
     }
 

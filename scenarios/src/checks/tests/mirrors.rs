@@ -7,6 +7,7 @@ use mirrorlab_model::ids::*;
 use mirrorlab_model::metadata::records::Record;
 use mirrorlab_model::states::{DesiredState, MirrorState};
 use mirrorlab_model::trace::{CutCause, Origin, Trace};
+use mirrorlab_model::wire::messages::ConfigResource;
 
 /// East has `0..8` of epoch 1; west mirrors it and is about to copy from east's broker 1.
 pub(super) fn mirroring() -> Play {
@@ -160,6 +161,57 @@ fn s31_sees_a_fetch_in_an_epoch_that_was_left() {
     assert_eq!(asked_in(3, 3), NOTHING);
     assert_eq!(asked_in(3, 4), NOTHING, "the source told a newer one meanwhile");
     assert_eq!(asked_in(3, 2), ["S31"]);
+}
+
+#[test]
+fn s31_sees_batches_of_a_later_epoch_than_they_were_asked_for_in() {
+    let asked_in = |asked: i32| {
+        let mut play = mirroring();
+        play.append(1, 1, Origin::Mirror, &batch(0, 1, 5));
+        let mut trace = copied(node(0, 1), 0, 5, 8);
+        if let Trace::Mirrored { source_epoch, .. } = &mut trace {
+            *source_epoch = LeaderEpoch(asked);
+        }
+        let more = play.core.ghost.clusters[1].partition(P).more();
+        more.source_epoch = LeaderEpoch(asked);
+        play.at(node(1, 1), trace)
+    };
+    assert_eq!(asked_in(1), NOTHING);
+    assert_eq!(asked_in(0), ["S31"]);
+}
+
+#[test]
+fn s30_sees_a_gap_that_nobody_tells() {
+    let jump = |told: bool| {
+        let mut play = mirroring();
+        copy(&mut play, &batch(0, 1, 5), 0, 5);
+        let (partition, from, to) = (P, Offset(5), Offset(7));
+        let moved = Trace::LogStartMoved { partition, to };
+        let gap = Trace::MirrorGap { partition, from, to };
+        let events = if told { vec![moved, gap] } else { vec![moved] };
+        play.replica(1, 1).start = to;
+        play.step(node(1, 1), &events)
+    };
+    assert!(!jump(true).contains(&"S30".to_owned()));
+    assert!(jump(false).contains(&"S30".to_owned()));
+}
+
+#[test]
+fn s6_sees_a_cut_that_follows_a_source_without_leave() {
+    let diverged = |supported: bool, recoveries: usize| {
+        let mut play = mirroring();
+        copy(&mut play, &batch(0, 1, 5), 0, 5);
+        play.world.recoveries = recoveries;
+        if supported {
+            let (resource, value) = (ConfigResource::Topic("t".into()), Some("true".into()));
+            let key = "mirror.support.unclean.leader.election".into();
+            play.record(1, &Record::Config { resource, key, value });
+        }
+        play.cut(1, 1, 3, CutCause::MirrorDivergence).contains(&"S6".to_owned())
+    };
+    assert!(diverged(false, 0));
+    assert!(!diverged(true, 0));
+    assert!(!diverged(false, 1));
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! Whose a mirrored topic is, where it comes from, what was ordered of it and what is told of it, and what must come about in the end.
 
-use super::fake::{batch, node, FakeReplica, P};
-use super::lived::{record, Lived, THEIRS};
+use super::fake::{batch, controller, node, FakeReplica, P};
+use super::lived::{key, record, Lived, OURS, THEIRS};
 use super::mirrors::{copy, sight};
 use super::NOTHING;
 use crate::checks::roster::MirrorPlace;
 use crate::checks::sight::MirrorSight;
 use mirrorlab_model::ids::*;
 use mirrorlab_model::metadata::records::Record;
-use mirrorlab_model::states::{DesiredState, MirrorState};
+use mirrorlab_model::mirror::fetcher::FailCause;
+use mirrorlab_model::mirror::records::MirrorRecord;
+use mirrorlab_model::states::{DesiredState, MirrorState, StateRecord};
 use mirrorlab_model::trace::{CutCause, Origin, Trace};
 use mirrorlab_model::wire::messages::ConfigResource;
 use MirrorState as M;
@@ -96,6 +98,47 @@ fn s49_sees_what_is_done_to_a_stopped_partition() {
     lived.order(DesiredState::Paused);
     let (source, offset, epoch) = (node(0, 1), Offset(5), LeaderEpoch(THEIRS));
     assert_eq!(lived.play.at(node(1, 1), Trace::MirrorFetcherAdded { partition: P, source, offset, epoch }), ["S49"]);
+}
+
+#[test]
+fn s49_sees_a_topic_go_that_is_copied_or_held() {
+    let removed = |desired| Lived::copying().play.at(controller(1), Trace::TopicRemoved { topic: TopicIx(0), desired });
+    assert_eq!(removed(DesiredState::Mirroring), ["S49"]);
+    assert_eq!(removed(DesiredState::Paused), ["S49"]);
+    assert_eq!(removed(DesiredState::Stopped), NOTHING);
+    assert_eq!(removed(DesiredState::Unknown), NOTHING);
+}
+
+#[test]
+fn l10_and_l11_see_who_failed_for_good_and_should_not_have() {
+    let failed = |message: &str| {
+        let mut lived = Lived::copying();
+        lived.number += 1;
+        let state = StateRecord {
+            state: M::Failed,
+            leader_epoch: LeaderEpoch(OURS),
+            state_epoch: lived.number,
+            attempt: -1,
+            message: Some(message.into()),
+            ..StateRecord::default()
+        };
+        assert_eq!(lived.commit(1, &[MirrorRecord::State(key(1), Some(state))]), NOTHING);
+        lived.act(M::Failed);
+        lived
+    };
+    assert_eq!(failed("diverged").play.left(), NOTHING);
+    let deleted = FailCause::SourceTopicDeleted.text();
+    assert_eq!(failed(deleted).play.left(), ["L11"]);
+    let mut lived = failed(deleted);
+    let (topic, desired) = (TopicIx(0), DesiredState::Unknown);
+    lived.play.at(controller(0), Trace::TopicRemoved { topic, desired });
+    assert_eq!(lived.play.left(), NOTHING, "it was; that it is there again is another story");
+    // An operator was told that it is recovered: before it failed, or after that.
+    let mut lived = failed("diverged");
+    lived.play.world.recovered = Some(Nanos::ZERO);
+    assert_eq!(lived.play.left(), NOTHING);
+    lived.play.world.recovered = Some(Nanos::from_secs(3600));
+    assert_eq!(lived.play.left(), ["L10"]);
 }
 
 #[test]
