@@ -64,6 +64,7 @@ impl<'a> Eye<'a> {
                 let seen = self.look(term);
                 !seen.is_empty() && seen.iter().all(|s| s.as_ref().is_some_and(|s| compares(s, *compare, value)))
             }
+            Condition::Both(left, compare, right) => both(&self.look(left), *compare, &self.look(right)),
             Condition::True(term) => {
                 let seen = self.look(term);
                 !seen.is_empty() && seen.iter().all(|s| *s == Some(Seen::Truth(true)))
@@ -377,6 +378,20 @@ impl<'a> Eye<'a> {
     }
 }
 
+/// Numbers of as many partitions one by one; where one side is a single number, with each of the other.
+fn both(left: &[Option<Seen>], compare: Compare, right: &[Option<Seen>]) -> bool {
+    let holds = |left: &Option<Seen>, right: &Option<Seen>| match (left, right) {
+        (Some(Seen::Number(left)), Some(Seen::Number(right))) => compare.holds(left, right),
+        _ => false,
+    };
+    match (left, right) {
+        ([], _) | (_, []) => false,
+        ([left], _) => right.iter().all(|right| holds(left, right)),
+        (_, [right]) => left.iter().all(|left| holds(left, right)),
+        _ => left.len() == right.len() && left.iter().zip(right).all(|(left, right)| holds(left, right)),
+    }
+}
+
 fn compares(seen: &Seen, compare: Compare, value: &Value) -> bool {
     match (seen, value) {
         (Seen::Number(seen), Value::Number(wanted)) => compare.holds(seen, wanted),
@@ -392,5 +407,21 @@ fn desired_name(desired: DesiredState) -> &'static str {
         DesiredState::Paused => "PAUSED",
         DesiredState::Stopped => "STOPPED",
         DesiredState::Unknown => "UNKNOWN",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_compared_partition_by_partition_and_what_is_unknown_is_false() {
+        let seen = |numbers: &[i64]| numbers.iter().map(|n| Some(Seen::Number(*n))).collect::<Vec<_>>();
+        let compare = |left: &[i64], right: &[i64]| both(&seen(left), Compare::AtMost, &seen(right));
+        assert!(compare(&[1, 5], &[1, 9]));
+        assert!(!compare(&[1, 9], &[9, 5]), "each with its own");
+        assert!(compare(&[3], &[3, 4]) && !compare(&[3], &[3, 2]) && compare(&[3, 4], &[4]));
+        assert!(!compare(&[1, 2], &[3, 4, 5]) && !compare(&[], &[3]) && !compare(&[3], &[]));
+        assert!(!both(&[None], Compare::Other, &seen(&[3])), "whatever the comparison");
     }
 }

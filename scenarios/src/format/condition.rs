@@ -6,7 +6,7 @@
 //! one        := "(" condition ")" | term [ operator value ]
 //! operator   := "==" | "!=" | ">=" | "<=" | ">" | "<"
 //! term       := name "(" argument ( "," argument )* ")"
-//! value      := number | word | "quoted text"
+//! value      := number | word | "quoted text" | term
 //! ```
 //! This file holds the meaning (names resolved); `condition_syntax.rs` reads the text.
 
@@ -288,6 +288,8 @@ pub enum Condition {
     Any(Vec<Condition>),
     /// A comparison.
     Is(Term, Compare, Value),
+    /// Two numbers of the world compared: partition by partition, where both have as many.
+    Both(Term, Compare, Term),
     /// A term that is true.
     True(Term),
 }
@@ -298,6 +300,7 @@ impl Condition {
         match self {
             Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::terms).collect(),
             Self::Is(term, ..) | Self::True(term) => vec![term],
+            Self::Both(left, _, right) => vec![left, right],
         }
     }
 
@@ -306,6 +309,7 @@ impl Condition {
             Self::All(parts) => (parts, " and "),
             Self::Any(parts) => (parts, " or "),
             Self::Is(term, compare, value) => return write!(f, "{term} {compare} {value}"),
+            Self::Both(left, compare, right) => return write!(f, "{left} {compare} {right}"),
             Self::True(term) => return write!(f, "{term}"),
         };
         if inner {

@@ -76,7 +76,23 @@ impl Build<'_> {
                 let term = self.term(places, call)?;
                 self.comparison(places, term, *compare, word)
             }
+            Expr::Both(left, compare, right) => {
+                let (left, right) = (self.number_term(places, left), self.number_term(places, right));
+                Some(Condition::Both(left?, *compare, right?))
+            }
         }
+    }
+
+    /// A term that is compared with another one: both are numbers.
+    fn number_term(&mut self, places: &Places<'_>, call: &Call) -> Option<Term> {
+        let term = self.term(places, call)?;
+        if term.kind() == TermKind::Number {
+            return Some(term);
+        }
+        let message = format!("`{}` is no number and is not compared with a term", term.name());
+        let help = format!("compare it with a value: `{term} == {}`", example_value(term.kind()));
+        self.cx.error(&places.of(&call.span), "bad-condition", message, help);
+        None
     }
 
     /// All parts are looked at, so that each reports what is wrong with it.

@@ -29,6 +29,7 @@ pub(crate) enum Expr {
     All(Vec<Expr>),
     Any(Vec<Expr>),
     Is(Call, Compare, Word),
+    Both(Call, Compare, Call),
     True(Call),
 }
 
@@ -152,7 +153,13 @@ impl<'a> Parser<'a> {
             return Ok(Expr::True(call));
         };
         self.at += sign.len();
+        self.skip_space();
+        let (start, quoted) = (self.at, self.rest().starts_with(['"', '\'']));
         let value = self.value()?;
+        if !quoted && self.rest().starts_with('(') {
+            self.at = start;
+            return Ok(Expr::Both(call, *compare, self.call()?));
+        }
         Ok(Expr::Is(call, *compare, value))
     }
 
@@ -236,6 +243,16 @@ mod tests {
     fn and_binds_tighter_than_or() {
         let Ok(Expr::Any(parts)) = parse("up(a) or up(b) and (up(c) or up(d))") else { panic!("not an `or`") };
         assert!(matches!(&parts[1], Expr::All(inner) if matches!(inner[1], Expr::Any(_))));
+    }
+
+    #[test]
+    fn a_term_is_compared_with_a_value_or_with_a_term() {
+        assert!(
+            matches!(parse("read(a) == read(b)"), Ok(Expr::Both(_, Compare::Equal, right)) if right.span == (11..18))
+        );
+        assert!(matches!(parse("leader(a, 0) == \"leader(b, 0)\""), Ok(Expr::Is(..))));
+        let Ok(Expr::All(parts)) = parse("stable(a, 1) <= end(a, 1) and lag(a) == 0") else { panic!("not an `and`") };
+        assert!(matches!(&parts[..], [Expr::Both(..), Expr::Is(..)]));
     }
 
     #[test]

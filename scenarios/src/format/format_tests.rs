@@ -167,7 +167,8 @@ fn a_step_by_condition() {
 #[test]
 fn terms_look_into_logs_at_positions_and_for_topics_that_are_not_there() {
     let text = "record_epoch(west/orders, 3, 6) == 11 and position_offset(east-to-west/orders, 3) >= 6 and \
-                partitions(west/orders) == 0 and resets(west/orders, 0) == 1 and stable(west/orders) > 2";
+                partitions(west/orders) == 0 and resets(west/orders, 0) == 1 and stable(west/orders) > 2 and \
+                stable(west/orders) <= stable(east/orders)";
     let s = with(&format!("[[timeline]]\nwhen = \"{text}\"\ndo = \"heal\"\n")).unwrap();
     let Trigger::When { when, .. } = &s.stage.timeline[0].trigger else { panic!("{s:?}") };
     assert_eq!(when.to_string(), text);
@@ -274,6 +275,9 @@ fn mistakes_are_told_apart() {
         ("[expect]\nmust_reach = [{ mark = \"elected\" }]\n", "missing-key"),
         ("[expect]\nmust_reach = [{ mark = \"elected\", at_least = 0 }]\n", "out-of-range"),
         ("[expect]\nmust_reach = [{ mark = \"elected\", atleast = 2 }]\n", "missing-key"),
+        ("[[timeline]]\nwhen = \"mirror(orders) == desired(orders)\"\ndo = \"heal\"\n", "bad-condition"),
+        ("[expect]\nmust_reach = [{ mark = \"elected\", at_most = 2 }]\n", "missing-key"),
+        ("[expect]\nmust_reach = [{ mark = \"elected\", at_least = 3, at_most = 2 }]\n", "out-of-range"),
         ("[expect]\nmust_reach = [2]\n", "wrong-type"),
         ("[expect]\nmust_reach = \"elected\"\n", "wrong-type"),
         ("[chaos]\nreset = { inside_task = 0.5 }\n", "unknown-key"),

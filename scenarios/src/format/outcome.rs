@@ -222,7 +222,7 @@ fn reaches(cx: &mut Cx<'_>, t: &mut Table<'_, '_>, marks: &[&str]) -> Vec<Reach>
         return found;
     };
     for item in items.iter() {
-        let (at, least) = match item.get_ref() {
+        let (at, counted) = match item.get_ref() {
             DeValue::String(text) => (At { value: text.to_string(), span: item.span() }, None),
             DeValue::Table(map) => {
                 let mut inner = Table::new("an entry of `must_reach`".to_owned(), item.span(), map);
@@ -233,9 +233,10 @@ fn reaches(cx: &mut Cx<'_>, t: &mut Table<'_, '_>, marks: &[&str]) -> Vec<Reach>
                 }
                 let mark = inner.text(cx, "mark");
                 let least = inner.count(cx, "at_least", 1..=1 << 62).map(|n| n.value);
+                let most = inner.count(cx, "at_most", least.unwrap_or(1)..=1 << 62).map(|n| n.value);
                 inner.finish(cx);
                 let Some(mark) = mark else { continue };
-                (mark, least)
+                (mark, least.map(|least| (least, most)))
             }
             other => {
                 let message = format!("`must_reach` lists marks; this is {}", kind_of(other));
@@ -251,8 +252,8 @@ fn reaches(cx: &mut Cx<'_>, t: &mut Table<'_, '_>, marks: &[&str]) -> Vec<Reach>
             cx.error(&at.span, "duplicate", message, "remove one of the two".to_owned());
         } else {
             let mark = at.value;
-            found.push(match least {
-                Some(at_least) => Reach::Times { mark, at_least },
+            found.push(match counted {
+                Some((at_least, at_most)) => Reach::Times { mark, at_least, at_most },
                 None => Reach::Once(mark),
             });
         }

@@ -443,7 +443,7 @@ pub struct Equal {
     pub value: Wanted,
 }
 
-/// A mark that a run must reach: once, or so often.
+/// A mark that a run must reach: once, or so often, and perhaps no more often than that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Reach {
@@ -455,6 +455,9 @@ pub enum Reach {
         mark: String,
         /// Least count.
         at_least: u64,
+        /// Greatest count; more is an unmet expectation.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        at_most: Option<u64>,
     },
 }
 
@@ -472,6 +475,14 @@ impl Reach {
         match self {
             Self::Once(_) => 1,
             Self::Times { at_least, .. } => *at_least,
+        }
+    }
+    /// How often it may be reached, if that is bounded.
+    #[must_use]
+    pub fn at_most(&self) -> Option<u64> {
+        match self {
+            Self::Once(_) => None,
+            Self::Times { at_most, .. } => *at_most,
         }
     }
 }

@@ -193,6 +193,11 @@ impl Run {
                 met: n == 0,
             });
         }
+        for (name, most) in expect.must_reach.iter().filter_map(|reach| Some((reach.mark(), reach.at_most()?))) {
+            let n = Mark::named(name).map_or(0, |m| self.marks.count(m));
+            let what = format!("marks of {name}");
+            out.push(Expectation { what, expected: format!("at most {most}"), got: n.to_string(), met: n <= most });
+        }
         self.failovers.expectations(expect, &mut out);
         self.given.expectations(&self.job.plan.stage, &self.lab, &mut out);
         if !expect.steps_may_miss {
