@@ -158,6 +158,23 @@ fn a_mirror_gets_its_source_filled_in() {
     assert_eq!(create.configs, expected);
 }
 
+/// Spec 1.3: only what is missing is asked for. A source that is out of reach keeps nobody from creating its mirror.
+#[test]
+fn a_mirror_whose_source_id_is_given_asks_no_source() {
+    let given = vec![("source.cluster.id".into(), "west".into())];
+    let command =
+        Command::CreateClusterMirror { mirror: "m".into(), source: vec![crate::ids::NodeId(200)], configs: given };
+    let config = AdminConfig::new(vec![node_of(1)]);
+    let mut bench = Bench::new(metadata(&[]), |now, cx| Admin::boot(config, now, cx));
+    bench.act(|admin, _, cx| admin.submit(order(command), cx));
+    let request = bench.request();
+    let Body::CreateClusterMirrorRequest(create) = &request.message.body else { panic!("{request:?}") };
+    assert_eq!(
+        create.configs,
+        [("source.cluster.id", "west"), ("bootstrap.servers", "200")].map(|(k, v)| (k.into(), v.into()))
+    );
+}
+
 #[test]
 fn a_topic_that_the_source_does_not_have_is_refused_without_asking_the_destination() {
     let command = Command::StartMirrorTopics {

@@ -132,6 +132,8 @@ impl Command {
             Self::BumpLeaderEpochs(parts) => Need::Own(Some(topics_of(parts.iter().map(|p| &p.0)))),
             // A bootstrap list without a broker leads nowhere: the cluster says what is missing.
             Self::CreateClusterMirror { source, .. } if source.is_empty() => Need::Nothing,
+            // The source may be out of reach by then: what it would be asked for is given.
+            Self::CreateClusterMirror { configs, .. } if has(configs, "source.cluster.id") => Need::Nothing,
             Self::CreateClusterMirror { source, .. } => Need::Source(source.clone(), Some(Vec::new())),
             Self::StartMirrorTopics { source, topics, .. } => Need::Source(source.clone(), Some(topics.clone())),
             Self::Mirror(order) => order.need(listed, all_topics),
@@ -172,7 +174,6 @@ impl Command {
             }
             Self::CreateClusterMirror { mirror, source: nodes, configs } => {
                 let mut configs = configs.clone();
-                let has = |configs: &[(Arc<str>, Arc<str>)], key: &str| configs.iter().any(|c| &*c.0 == key);
                 if !has(&configs, "bootstrap.servers") && !nodes.is_empty() {
                     let list: Vec<String> = nodes.iter().map(ToString::to_string).collect();
                     configs.push(("bootstrap.servers".into(), list.join(",").into()));
@@ -213,6 +214,10 @@ impl Command {
             _ => false,
         }
     }
+}
+
+fn has(configs: &[(Arc<str>, Arc<str>)], key: &str) -> bool {
+    configs.iter().any(|config| &*config.0 == key)
 }
 
 fn topics_of<'a>(parts: impl Iterator<Item = &'a PartitionName>) -> Vec<Arc<str>> {

@@ -25,7 +25,7 @@ impl FetchLimits {
 }
 
 impl Fetcher {
-    /// Asks anew, under other limits. Gives the connection that ends with that.
+    /// Asks anew, under these limits. Gives the connection that ends with that.
     fn take_limits(&mut self, limits: FetchLimits, cx: &mut Cx<'_>) -> Option<ConnId> {
         let conn = self.link.close(cx);
         self.link.set_timeout(limits.timeout);
@@ -38,20 +38,21 @@ impl Fetcher {
 }
 
 impl Source {
-    /// Takes what the configuration says. Another list of servers ends the connection that was made by the old one.
-    fn take_settings(&mut self, config: &MirrorConfig, nodes: &[NodeId], cx: &mut Cx<'_>) -> Option<ConnId> {
+    /// Takes what the configuration says. Another list of servers ends the connection that was made by the old one: says whether
+    /// it is another one, and which connection ended.
+    fn take_settings(&mut self, config: &MirrorConfig, nodes: &[NodeId], cx: &mut Cx<'_>) -> (bool, Option<ConnId>) {
         self.timeout = Nanos::from_millis(config.request_timeout_ms);
         self.expected_id = config.source_cluster_id.clone();
         self.link.set_timeout(self.timeout);
         if self.bootstrap == nodes {
-            return None;
+            return (false, None);
         }
         self.bootstrap = nodes.to_vec();
         self.next_bootstrap = 0;
         // The question under way is asked again.
         self.awaiting.append(&mut self.asked);
         self.due = Nanos::ZERO;
-        self.link.close(cx)
+        (true, self.link.close(cx))
     }
 }
 
@@ -60,13 +61,16 @@ impl MirrorManager {
     pub(super) fn note_settings(&mut self, mirror: MirrorIx, image: &MetadataImage, cx: &mut Cx<'_>) {
         let Some(entry) = image.mirror(mirror) else { return };
         let limits = FetchLimits::of(&entry.config);
-        let mut closed = Vec::new();
+        let (mut closed, mut elsewhere) = (Vec::new(), false);
         if let Some(source) = self.sources.get_mut(&mirror) {
-            closed.extend(source.take_settings(&entry.config, &entry.source_nodes, cx));
+            let (moved, conn) = source.take_settings(&entry.config, &entry.source_nodes, cx);
+            elsewhere = moved;
+            closed.extend(conn);
         }
         for at in 0..self.fetchers.len() {
             let fetcher = &mut self.fetchers[at];
-            if fetcher.key.mirror == mirror && fetcher.limits != limits {
+            // By other servers the source may be reached on another way: what was connected by the old ones is too (spec 1.11).
+            if fetcher.key.mirror == mirror && (elsewhere || fetcher.limits != limits) {
                 closed.extend(fetcher.take_limits(limits, cx));
                 self.kick(at as u32, cx);
             }

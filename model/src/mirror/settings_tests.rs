@@ -28,13 +28,15 @@ fn cli_10_other_fetch_settings_rebuild_the_fetcher_once() {
     assert_eq!(rig.connects.len(), before + 1);
 }
 
-/// CLI-10: another list of servers is where the next look at the source goes.
+/// CLI-10: another list of servers is where the next look at the source goes; the fetcher is connected anew, once.
 #[test]
 fn cli_10_another_bootstrap_list_is_used_at_once() {
     let mut rig = Rig::new();
     rig.fetching(0, "orders", 0);
+    let before = rig.connects.len();
     rig.config("bootstrap.servers", "5");
     rig.pass(1);
-    assert!(rig.connects.iter().any(|(_, to)| *to == NodeId(5)), "{:?}", rig.connects);
+    let anew = |to: NodeId| rig.connects[before..].iter().filter(|(_, other)| *other == to).count();
+    assert_eq!((anew(NodeId(5)), anew(SOURCE)), (1, 1), "{:?}", rig.connects);
     assert_eq!(rig.state(0), (MirrorState::Mirroring, 0));
 }
