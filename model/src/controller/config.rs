@@ -16,8 +16,6 @@ pub struct ControllerConfig {
     /// Settings that the controller shares with brokers: session timeout, defaults of new topics, balance interval.
     /// Cluster-wide dynamic config goes over them.
     pub broker: BrokerConfig,
-    /// Eligible leader replicas (KIP-966), feature `eligible.leader.replicas.version`.
-    pub elr: bool,
     /// The first producer id this cluster gives away. Clusters of one world take disjoint or colliding ranges, as wanted.
     pub first_producer: ProducerId,
     /// Producer ids given at once.
@@ -40,7 +38,6 @@ impl ControllerConfig {
             node,
             voters: vec![node],
             broker: BrokerConfig::default(),
-            elr: true,
             first_producer: ProducerId(0),
             producer_block: 1_000,
             max_partitions_per_request: 10_000,

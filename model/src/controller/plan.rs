@@ -93,7 +93,8 @@ impl<'a> Plan<'a> {
     /// A change of a partition, to be filled in.
     #[must_use]
     pub fn change(&self, partition: PartitionIx, old: &'a PartitionState) -> Change<'a> {
-        let mut change = Change::of(partition, old, self.min_isr(partition), self.config.elr);
+        let mut change =
+            Change::of(partition, old, self.min_isr(partition), self.config.broker.eligible_leader_replicas_enable);
         change.election = self.election_of(partition);
         change
     }

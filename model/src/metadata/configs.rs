@@ -306,6 +306,7 @@ config! {
     "Fetchers per source broker." "num.replica.fetchers" => num_replica_fetchers: u32 = 1, min 1;
     "A broker without a heartbeat for so long is fenced." "broker.session.timeout.ms" => broker_session_timeout_ms: u64 = 9_000, min 1;
     "Distance between heartbeats." "broker.heartbeat.interval.ms" => broker_heartbeat_interval_ms: u64 = 2_000, min 1;
+    "Whether the controller keeps eligible leader replicas (KIP-966)." "eligible.leader.replicas.enable" => eligible_leader_replicas_enable: bool = true;
     "Whether leadership returns to preferred replicas by itself." "auto.leader.rebalance.enable" => auto_leader_rebalance_enable: bool = true;
     "Distance between such checks." "leader.imbalance.check.interval.seconds" => leader_imbalance_check_interval_seconds: u64 = 300, min 1;
     "Distance between checkpoints of recovery points." "log.flush.offset.checkpoint.interval.ms" => log_flush_offset_checkpoint_interval_ms: u64 = 60_000, min 0;

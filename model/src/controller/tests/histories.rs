@@ -90,7 +90,8 @@ fn check_membership(rig: &Rig, elr_on: bool) {
 
 fn run(seed: u64, elr: bool) {
     let every = if seed % 3 == 0 { 500_000 } else { 5 + seed % 40 };
-    let config = ControllerConfig { elr, records_between_snapshots: every, log_segment_bytes: 1_500, ..config() };
+    let mut config = ControllerConfig { records_between_snapshots: every, log_segment_bytes: 1_500, ..config() };
+    config.broker.eligible_leader_replicas_enable = elr;
     let mut rig = Rig::new(config.clone());
     let mut epochs: std::collections::BTreeMap<PartitionIx, (i32, i32)> = Default::default();
     for at in 0..150 {

@@ -257,7 +257,9 @@ impl Rig {
 }
 
 fn without_elr() -> ControllerConfig {
-    ControllerConfig { elr: false, ..config() }
+    let mut config = config();
+    config.broker.eligible_leader_replicas_enable = false;
+    config
 }
 
 impl Rig {
