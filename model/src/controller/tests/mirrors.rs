@@ -368,3 +368,106 @@ fn cli_10_a_mirror_s_settings_are_altered() {
     let mirror = image.mirror(image.mirror_by_name("m").unwrap()).unwrap();
     assert_eq!(mirror.source_nodes, [NodeId(2)]);
 }
+
+/// PAU-03, the controller alone. It knows what is wished, not what is: a topic that FAILED is wished MIRRORING, so that its resume
+/// is a success without effect (spec 1.5), and 141 is for what is STOPPED. Brokers look at states first (order_rules_tests.rs).
+#[test]
+fn pau_03_what_the_controller_alone_says() {
+    let mut rig = rig();
+    assert_eq!(start(&mut rig, request(&[(1, "copied", 1), (2, "held", 1), (3, "over", 1)])).0, ErrorCode::None);
+    assert_eq!(pause(&mut rig, &["held"]), [ErrorCode::None]);
+    assert_eq!(stop(&mut rig, &["over"], &[], -1).1, [ErrorCode::None]);
+    let end = rig.end();
+    assert_eq!(pause(&mut rig, &["over"]), [ErrorCode::MirrorTopicBeingStopped]);
+    assert_eq!(pause(&mut rig, &["held"]), [ErrorCode::None]);
+    assert_eq!(resume(&mut rig, &["copied"]), [ErrorCode::None]);
+    assert_eq!(resume(&mut rig, &["over"]), [ErrorCode::MirrorTopicNotPaused]);
+    assert_eq!(start(&mut rig, request(&[(2, "held", 1)])).1, [ErrorCode::MirrorTopicNotStopped]);
+    assert_eq!(rig.end(), end, "none of it wrote a record");
+    let codes = [ErrorCode::MirrorTopicBeingStopped, ErrorCode::MirrorTopicNotPaused, ErrorCode::MirrorTopicNotStopped];
+    assert_eq!(codes.map(|error| error as i16), [142, 141, 146]);
+}
+
+/// BAD-05, the controller alone: 137 each time, and no record.
+#[test]
+fn bad_05_orders_to_a_mirror_that_does_not_exist() {
+    let mut rig = rig();
+    assert_eq!(start(&mut rig, request(&[(1, "a", 1)])).0, ErrorCode::None);
+    let end = rig.end();
+    let (mirror, topics, state_offset) = (Arc::<str>::from("ghost"), names(&["a"]), MetadataOffset(-1));
+    let orders: [Body; 5] = [
+        StartMirrorTopicsRequest { mirror: mirror.clone(), ..request(&[(2, "b", 1)]) }.into(),
+        StopMirrorTopicsRequest { mirror: mirror.clone(), topics: topics.clone(), patterns: Vec::new(), state_offset }
+            .into(),
+        PauseMirrorTopicsRequest { mirror: mirror.clone(), topics: topics.clone(), state_offset }.into(),
+        ResumeMirrorTopicsRequest { mirror: mirror.clone(), topics, state_offset }.into(),
+        DeleteClusterMirrorRequest { mirror, state_offset }.into(),
+    ];
+    for order in orders {
+        let error = match rig.ask(order) {
+            Body::StartMirrorTopicsResponse(answer) => answer.error,
+            Body::StopMirrorTopicsResponse(answer) => answer.error,
+            Body::PauseMirrorTopicsResponse(answer) => answer.error,
+            Body::ResumeMirrorTopicsResponse(answer) => answer.error,
+            Body::DeleteClusterMirrorResponse(answer) => answer.error,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((error, error as i16), (ErrorCode::UnknownClusterMirror, 137));
+    }
+    assert_eq!((rig.end(), desired(&rig, "a")), (end, Some(DesiredState::Mirroring)));
+}
+
+/// BAD-14. Of two topics in one call the mirrored one stays, the plain one goes; stopped, the other one goes too.
+#[test]
+fn bad_14_a_mirrored_and_a_plain_topic_in_one_call() {
+    let mut rig = rig();
+    rig.topic("u", &[&[1, 2]], &[]);
+    assert_eq!(start(&mut rig, request(&[(1, "t", 1)])).0, ErrorCode::None);
+    let delete = |rig: &mut Rig, topics: &[&str]| {
+        let Body::DeleteTopicsResponse(answer) = rig.ask(DeleteTopicsRequest { topics: names(topics) }) else {
+            panic!()
+        };
+        errors(answer.topics)
+    };
+    for hold in [false, true] {
+        if hold {
+            assert_eq!(pause(&mut rig, &["t"]), [ErrorCode::None]);
+        }
+        let second = if hold { ErrorCode::UnknownTopicOrPartition } else { ErrorCode::None };
+        assert_eq!(delete(&mut rig, &["t", "u"]), [ErrorCode::InvalidClusterMirrorStates, second]);
+        assert!(
+            rig.controller.image().topic_by_name("t").is_some() && rig.controller.image().topic_by_name("u").is_none()
+        );
+    }
+    assert_eq!(stop(&mut rig, &["t"], &[], -1).1, [ErrorCode::None]);
+    assert_eq!(delete(&mut rig, &["t"]), [ErrorCode::None]);
+    assert!(rig.controller.image().topic_by_name("t").is_none());
+}
+
+/// CLI-15. What each call of the tool leaves in the mirror's lists. A name that is started leaves the exclude list and is added to the
+/// include list, which has it beside the pattern (spec 6.8); it stays there when the pattern goes, of a topic that is STOPPED.
+#[test]
+fn cli_15_start_and_stop_edit_the_lists() {
+    let mut rig = rig();
+    let begin = |words: &[&str], topics: &[(u128, &str, u32)]| StartMirrorTopicsRequest {
+        include: names(words),
+        ..request(topics)
+    };
+    let both = [(1, "orders-us", 1), (2, "orders-eu", 1)];
+    assert_eq!(start(&mut rig, begin(&["orders-.*"], &both)).1, [ErrorCode::None; 2]);
+    assert_eq!(lists(&rig, "m"), ("orders-.*".into(), "__.*".into()));
+    assert_eq!(stop(&mut rig, &["orders-eu"], &["orders-eu"], -1).1, [ErrorCode::None]);
+    assert_eq!(lists(&rig, "m"), ("orders-.*".into(), "__.*,orders-eu".into()));
+    assert_eq!(
+        (desired(&rig, "orders-us"), desired(&rig, "orders-eu")),
+        (Some(DesiredState::Mirroring), Some(DesiredState::Stopped))
+    );
+    assert_eq!(start(&mut rig, begin(&["orders-eu"], &both[1..])).1, [ErrorCode::None]);
+    assert_eq!(lists(&rig, "m"), ("orders-.*,orders-eu".into(), "__.*".into()));
+    assert_eq!(stop(&mut rig, &["orders-eu", "orders-us"], &["orders-.*"], -1).1, [ErrorCode::None; 2]);
+    assert_eq!(lists(&rig, "m"), ("orders-eu".into(), "__.*".into()));
+    assert_eq!(
+        (desired(&rig, "orders-us"), desired(&rig, "orders-eu")),
+        (Some(DesiredState::Stopped), Some(DesiredState::Stopped))
+    );
+}
