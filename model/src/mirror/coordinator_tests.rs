@@ -2,7 +2,9 @@ use super::*;
 use crate::ids::{BrokerId, PartitionEpoch, TopicId};
 use crate::metadata::records::{PartitionState, Record};
 use crate::mirror::testing::{Rig, ME};
+use crate::record::BatchView;
 use crate::states::MirrorState;
+use crate::wire::messages::ConfigResource;
 
 const STATES: PartitionIx = PartitionIx(50);
 const OTHER: BrokerId = BrokerId(2);
@@ -215,4 +217,37 @@ fn bad_20_a_corrupt_batch_in_the_middle_refuses_the_load() {
     let mut next = Coordinator::new(1, Nanos::from_millis(10), 20);
     take_office(&mut rig, &mut next);
     assert_eq!(read(&mut rig, &next, 0), Err(ErrorCode::CoordinatorNotAvailable));
+}
+
+/// CLI-12. The mirror is deleted: the log of the states ends with one batch of two tombstones, that of the state first, that of the
+/// position second, and no key of the mirror is alive. (Which bytes they are: records_tests.rs.)
+#[test]
+fn cli_12_the_log_ends_with_one_batch_of_two_tombstones() {
+    let (mut rig, mut coordinator) = rig(&[ME]);
+    take_office(&mut rig, &mut coordinator);
+    let position = Some(LastPosition { epoch: LeaderEpoch(3), offset: Offset(40) });
+    let stopping = StateWrite { position, ..write(0, MirrorState::Stopping, 1) };
+    for step in [write(0, MirrorState::LogAlignment, 0), stopping, write(0, MirrorState::Stopped, 2)] {
+        assert!(file(&mut rig, &mut coordinator, 0, step)[0].result.is_ok());
+    }
+    let before = rig.replicas.log(STATES).expect("its log").end();
+    let gone = |key: &str| Record::Config {
+        resource: ConfigResource::ClusterMirror("m".into()),
+        key: key.into(),
+        value: None,
+    };
+    rig.metadata(&[gone("bootstrap.servers")]);
+    rig.with(|_, task, cx, now| coordinator.sweep(task.image, now, task.replicas, cx));
+    let log = rig.replicas.log(STATES).expect("its log");
+    assert_eq!(log.end().0, before.0 + 2);
+    let bytes = log.batch_at(&rig.disk, before).expect("a log that can be read").expect("a batch");
+    let batch = BatchView::parse(&bytes).expect("a batch");
+    assert_eq!((batch.base_offset(), batch.next_offset()), (before, log.end()));
+    let records = batch.records().map(|record| {
+        let record = record.expect("a record");
+        (MirrorRecord::decode(record.key.expect("a key"), record.value).expect("of this topic"), record.value.is_none())
+    });
+    let expected = [MirrorRecord::State(key(0), None), MirrorRecord::Position(key(0), None, None)];
+    assert_eq!(records.collect::<Vec<_>>(), expected.map(|record| (record, true)));
+    assert_eq!(read(&mut rig, &coordinator, 0), Ok(None));
 }
