@@ -1,7 +1,7 @@
 //! The fetching side alone: what it makes of answers.
 
 use crate::guards::replication as guard;
-use crate::ids::{LeaderEpoch, Offset, PartitionIx};
+use crate::ids::{LeaderEpoch, Nanos, Offset, PartitionIx};
 use crate::replica::replica_fetcher::FetchState;
 use crate::replica::testing::{batch_at, state, Delivery, Rig, P0};
 use crate::wire::errors::ErrorCode;
@@ -114,6 +114,22 @@ fn lead_20_a_log_that_knows_no_epoch_starts_at_its_watermark() {
     assert!(rig.nodes[1].cuts().is_empty());
 }
 
+/// LEAD-20, a leader that cannot be asked for epochs because the log has none: one cut, to the watermark.
+#[test]
+fn lead_20_a_log_without_epochs_is_cut_to_its_watermark() {
+    let log: Vec<Bytes> = (0..3).map(|at| batch_at(at, 1, -1, at as u8)).collect();
+    let mut rig = Rig::new(2, 1);
+    rig.metadata(&[1], &state(-1, 0, 0, &[0, 1], &[0]));
+    rig.plant(1, &log);
+    rig.nodes[1].with(|replicas, _, cx| {
+        let slot = replicas.slot(P0).unwrap();
+        replicas.follow_watermark(slot, Offset(2), cx);
+    });
+    rig.metadata(&[1], &state(0, 1, 1, &[0, 1], &[0]));
+    assert_eq!(last_fetch(&rig).parts[0].fetch_offset, Offset(2));
+    assert_eq!((rig.nodes[1].end(), rig.nodes[1].hw(), rig.nodes[1].cuts()), (2, 2, vec![(3, 2)]));
+}
+
 /// LEAD-20, the partition is taken from the fetcher while it asks: an answer that tells it to cut comes too late.
 #[test]
 fn lead_20_an_answer_to_a_fetcher_that_let_go_cuts_nothing() {
@@ -129,6 +145,7 @@ fn lead_20_an_answer_to_a_fetcher_that_let_go_cuts_nothing() {
 #[test]
 fn rep_15_bad_partitions_wait_alone() {
     let mut rig = Rig::new(2, 1);
+    rig.nodes[1].fetchers.config.backoff = Nanos::from_millis(250);
     for partition in 0..3 {
         rig.metadata_of(PartitionIx(partition), &[1], &state(0, 1, 1, &[0, 1], &[0]));
     }
@@ -170,12 +187,12 @@ fn rep_15_bad_partitions_wait_alone() {
     let delayed =
         |rig: &Rig| rig.nodes[1].fetchers.fetchers()[0].slots().filter(|s| s.state == FetchState::Delayed).count();
     assert_eq!(delayed(&rig), 2);
-    // Third pass: nothing for half of the backoff (`replica.fetch.backoff.ms`, 1 s), then the two are asked for again. The
-    // request that is out stays without an answer meanwhile.
+    // Third pass: nothing before the end of the backoff, then the two are asked for again. The request that is out stays without
+    // an answer meanwhile.
     rig.wire.clear();
-    rig.advance(500);
+    rig.advance(249);
     assert_eq!(delayed(&rig), 2);
-    rig.advance(500);
+    rig.advance(1);
     assert_eq!(delayed(&rig), 0);
 }
 
