@@ -55,6 +55,9 @@ pub struct Compaction {
     loose: BTreeMap<u16, Offset>,
     /// `delete.retention.ms`, the shortest that was seen.
     pub retention_ms: Option<i64>,
+    /// What mirror leaders copied here, by offset, until an order cuts it. A leader that lost its end copies it again, and its source
+    /// may have compacted it meanwhile: a follower that kept the end has records there that no leader has any more.
+    given: BTreeMap<Offset, (Fact, bool)>,
     /// Keys of which records were lost, whatever excused that, after they may have taken older ones away: nothing is asked of
     /// what they had below.
     pardoned: BTreeMap<u64, Offset>,
@@ -115,12 +118,15 @@ impl Compaction {
         }
     }
 
-    /// A lineage ended at `to`. What was ended by a marker that is lost is open again; unless an order cut it, what had been aborted
-    /// may have been taken before.
+    /// A lineage ended at `to`. What was ended by a marker that is lost is open again. Unless an order cut it, what compaction had
+    /// passed by then followed the marker: what had been aborted may be gone, and of what had been committed the older ones.
     pub fn cut(&mut self, to: Offset, ordered: bool) {
+        if ordered {
+            self.given.split_off(&to);
+        }
         for (_, (producer, of)) in self.markers.split_off(&to).into_iter().rev() {
-            let aborted = of.iter().filter_map(|at| self.facts.get(at)).filter(|fact| fact.aborted && !ordered);
-            self.pardoned.extend(aborted.map(|fact| (fact.key, to)));
+            let passed = of.iter().filter(|at| **at < self.upto && !ordered);
+            self.pardoned.extend(passed.filter_map(|at| Some((self.facts.get(at)?.key, to))));
             self.set_aborted(&of, false);
             let later = self.open.insert(producer, of).unwrap_or_default();
             self.open.entry(producer).or_default().extend(later);
@@ -138,6 +144,18 @@ impl Compaction {
     #[must_use]
     pub fn fact(&self, at: Offset) -> Option<&Fact> {
         self.facts.get(&at)
+    }
+
+    /// A mirror leader copied this batch.
+    pub fn give(&mut self, batch: &BatchView<'_>) {
+        let records = batch.records().flatten().filter(|_| !batch.is_control());
+        self.given.extend(records.map(|record| (record.offset, (fact(batch, &record), batch.is_transactional()))));
+    }
+
+    /// What a mirror leader once copied to an offset, and whether a transaction wrote it.
+    #[must_use]
+    pub fn given(&self, at: Offset) -> Option<&(Fact, bool)> {
+        self.given.get(&at)
     }
 
     /// Whether this offset was followed.

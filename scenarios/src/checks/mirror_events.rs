@@ -7,6 +7,7 @@ use super::{
     s10_one_writer, s30_mirror_equality, s31_origin, s32_read_only, s33_fence_at_stop, s34_epoch_floor, s35_exact_cut,
     s36_barrier, s37_state_machine, s38_durable_states, s39_position, s40_producer_reset, s41_no_open_transaction,
     s42_isolation, s46_topics, s47_no_loop, s48_source_identity, s49_desired_rules, s50_honest_lag,
+    s51_legal_compaction,
 };
 use mirrorlab_model::ids::{LeaderEpoch, Offset};
 use mirrorlab_model::states::MirrorState;
@@ -65,11 +66,15 @@ pub(super) fn on_event<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, trace: &
                 let here = ghost.clusters[own].partition(partition).compacted();
                 let there = ghost.clusters[usize::from(cluster)].partition(source_partition);
                 s30_mirror_equality::mirrored(cx, (source, source_partition), there, base, next);
-                let inherited = there.compacted().min(next);
+                let (inherited, compacts) = (there.compacted().min(next), there.compacts);
                 if base < inherited && here < inherited {
                     let g = ghost.clusters[own].partition(partition);
                     g.compacts = true;
                     g.more().compaction.get_or_insert_default().upto = inherited;
+                }
+                // A copy learns later than its first records that it is to be compacted.
+                if compacts {
+                    s51_legal_compaction::given(cx, ghost.clusters[own].partition(partition), base, next);
                 }
             }
             let g = ghost.clusters[own].partition(partition);

@@ -1,7 +1,7 @@
 //! S51 Legal compaction. Below the end up to which a partition was compacted anywhere, each in-sync replica holds nothing but
-//! committed records, unchanged in offset, epoch and content, and the last one of each key among them: a tombstone may be
-//! missing once its retention is over, and then nothing older of its key is there. Up to where a replica was compacted itself
-//! it has one record per key.
+//! committed records (or what a mirror's source once gave there), unchanged in offset, epoch and content, and the last one of each
+//! key among them: a tombstone may be missing once its retention is over, and then nothing older of its key is there. Up to where a
+//! replica was compacted itself it has one record per key.
 
 use super::compaction::{fact, Compaction};
 use super::cx::Cx;
@@ -112,6 +112,12 @@ fn look<L: LogSight>(known: &Compaction, log: L, to: Offset) -> Found {
                         found.keys.entry(own.key).or_default().push(record.offset);
                     }
                 }
+                None if known.given(record.offset).is_some_and(|(given, _)| given.hash == own.hash) => {
+                    // Whether its transaction was aborted is not known here.
+                    if known.given(record.offset).is_some_and(|(_, transactional)| !transactional) {
+                        found.keys.entry(own.key).or_default().push(record.offset);
+                    }
+                }
                 other => {
                     let expected =
                         if other.is_some() { "the record that was committed there" } else { "no record there" };
@@ -170,6 +176,16 @@ fn back<S: Sight>(cx: &mut Cx<'_, S>, slot: u16, own: Offset, tombstone: Offset,
     }
     let expected = format_args!("nothing of a key that was deleted at {tombstone}");
     cx.broken_at("S51", slot, expected, format_args!("a record at {own}"));
+}
+
+/// A mirror leader copied `base..next` of a topic that its source compacts.
+pub(super) fn given<S: Sight>(cx: &Cx<'_, S>, g: &mut PartitionGhost, base: Offset, next: Offset) {
+    let Some(own) = cx.replica(cx.slot) else { return };
+    let known = g.more().compaction.get_or_insert_default();
+    logs::for_each(own.log, base, next, |batch| {
+        known.give(batch);
+        true
+    });
 }
 
 /// What a mirror copied from a compacted part of its source was committed there.

@@ -1,6 +1,6 @@
 //! Logs that compaction made lack something: what checks may not hold against them, and what they still do.
 
-use super::compaction::compacted;
+use super::compaction::{compacted, keyed as plain, without};
 use super::fake::{node, Play, P};
 use super::lived::Lived;
 use super::mirrors::{copied, mirroring};
@@ -173,46 +173,118 @@ fn what_a_lost_marker_had_ended_is_open_again() {
 fn ended_again(ordered: bool) -> usize {
     let mut play = Play::new(2);
     compacted(&mut play, 0);
-    let key = |n: u64| {
-        let mut bytes = mirrorlab_model::record::BatchBuilder::new(mirrorlab_model::record::BatchMeta {
-            base_offset: Offset(n as i64),
-            leader_epoch: LeaderEpoch(1),
-            producer: PRODUCER,
-            producer_epoch: ProducerEpoch(0),
-            base_sequence: n as i32,
-            transactional: true,
-            ..Default::default()
-        });
-        bytes.push_identity(0, Some(b"k"), Identity { producer: 1, sequence: n }, 32);
-        bytes.finish()
-    };
     begin(&mut play, 0);
     for n in 0..2 {
-        play.commit(0, 1, &key(n));
+        play.commit(0, 1, &keyed(n));
     }
     decide(&mut play, false);
     play.commit(0, 1, &marker(2, false));
-    let known = |play: &mut Play| {
-        let more = play.core.ghost.clusters[0].partition(P).more();
-        more.compaction.as_ref().expect("it is compacted").last_below(Offset(9)).len()
-    };
     assert_eq!(known(&mut play), 0, "aborted");
-    play.core.ghost.clusters[0]
-        .partition(P)
-        .more()
-        .compaction
-        .as_mut()
-        .expect("it is compacted")
-        .cut(Offset(2), ordered);
-    play.core.ghost.clusters[0].partition(P).true_hw = Offset(2);
-    let commit: Bytes = marker(2, true);
-    for broker in 1..=3 {
-        play.shorten(0, broker, 2);
-        play.store(0, broker, &commit);
-        play.core.ghost.clusters[0].partition(P).members[broker as usize - 1].set_end(Offset(3));
-        play.watermark(0, broker, 3);
-    }
+    passed(&mut play, 2);
+    lose(&mut play, 2, ordered, &marker(2, true));
     known(&mut play)
+}
+
+#[test]
+fn what_a_lost_marker_had_committed_may_have_taken_older_records_away() {
+    // A record of a key at 0, committed, and one at 2, whose marker at 3 is lost: its transaction is aborted after all.
+    let left = |cleaned: i64, ordered: bool| {
+        let mut play = Play::new(2);
+        compacted(&mut play, 0);
+        for (first, at) in [(0, 0), (1, 2)] {
+            begin(&mut play, first);
+            play.commit(0, 1, &keyed(at));
+            decide(&mut play, true);
+            play.commit(0, 1, &marker(at as i64 + 1, true));
+        }
+        passed(&mut play, cleaned);
+        assert_eq!(known(&mut play), 1);
+        lose(&mut play, 3, ordered, &marker(3, false));
+        known(&mut play)
+    };
+    assert_eq!(left(3, false), 0, "compaction may have taken the one at 0 for the one at 2");
+    assert_eq!(left(2, false), 1, "it had not come so far");
+    assert_eq!(left(3, true), 1, "an order cuts no marker of what stays");
+}
+
+/// A transaction's record of the one key.
+fn keyed(at: u64) -> Bytes {
+    let mut bytes = mirrorlab_model::record::BatchBuilder::new(mirrorlab_model::record::BatchMeta {
+        base_offset: Offset(at as i64),
+        leader_epoch: LeaderEpoch(1),
+        producer: PRODUCER,
+        producer_epoch: ProducerEpoch(0),
+        base_sequence: at as i32,
+        transactional: true,
+        ..Default::default()
+    });
+    bytes.push_identity(0, Some(b"k"), Identity { producer: 1, sequence: at }, 32);
+    bytes.finish()
+}
+
+fn compaction(play: &mut Play) -> &mut crate::checks::compaction::Compaction {
+    play.core.ghost.clusters[0].partition(P).more().compaction.as_mut().expect("it is compacted")
+}
+
+/// Keys that have to have a record.
+fn known(play: &mut Play) -> usize {
+    compaction(play).last_below(Offset(9)).len()
+}
+
+/// Compaction came so far, somewhere.
+fn passed(play: &mut Play, to: i64) {
+    compaction(play).cleaned(1, Offset(to), 500);
+}
+
+/// The log is cut, and goes on with another marker.
+fn lose(play: &mut Play, to: i64, ordered: bool, marker: &Bytes) {
+    compaction(play).cut(Offset(to), ordered);
+    play.core.ghost.clusters[0].partition(P).true_hw = Offset(to);
+    for broker in 1..=3 {
+        play.shorten(0, broker, to);
+        play.store(0, broker, marker);
+        play.core.ghost.clusters[0].partition(P).members[broker as usize - 1].set_end(Offset(to + 1));
+        play.watermark(0, broker, to + 1);
+    }
+}
+
+/// West copied a batch, lost it, and copied what its source had left of it then; broker 3 kept what it had.
+#[test]
+fn s51_knows_what_a_follower_kept_that_its_source_compacted_away() {
+    let kept = |bytes: &[(&str, Option<&str>)], ordered: bool| {
+        let mut play = mirroring();
+        (0..2).for_each(|cluster| compacted(&mut play, cluster));
+        let whole = plain(0, &[("a", Some("1")), ("b", Some("1"))]);
+        let (rest, newer) = (without(&whole, &[0]), plain(2, &[("a", Some("2"))]));
+        play.replica(0, 1).batches = vec![whole.clone(), newer.clone()];
+        (1..=3).for_each(|broker| {
+            assert_eq!(
+                play.append(1, broker, if broker == 1 { Origin::Mirror } else { Origin::Replication }, &whole),
+                NOTHING
+            );
+        });
+        assert_eq!(play.at(node(1, 1), copied(node(0, 1), 0, 2, 8)), NOTHING);
+        let g = play.core.ghost.clusters[1].partition(P);
+        g.more().compaction.get_or_insert_default().cut(Offset(0), ordered);
+        for broker in [1, 2] {
+            play.replica(1, broker).batches = vec![rest.clone(), newer.clone()];
+            play.replica(1, broker).end = Offset(3);
+        }
+        play.replica(1, 3).batches = vec![plain(0, bytes), newer.clone()];
+        play.replica(1, 3).end = Offset(3);
+        let g = play.core.ghost.clusters[1].partition(P);
+        g.members.iter_mut().for_each(|m| m.set_end(Offset(3)));
+        (1..=3).for_each(|broker| {
+            play.watermark(1, broker, 3);
+        });
+        let known = play.core.ghost.clusters[1].partition(P).more().compaction.get_or_insert_default();
+        known.upto = Offset(2);
+        play.quiet().contains(&"S51".to_owned())
+    };
+    let whole = [("a", Some("1")), ("b", Some("1"))];
+    assert!(!kept(&whole, false));
+    assert!(kept(&[("a", Some("another")), ("b", Some("1"))], false), "its source never had that");
+    assert!(kept(&whole, true), "an order cut it, and whoever kept it kept too much");
 }
 
 #[test]

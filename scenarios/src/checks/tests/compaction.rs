@@ -11,7 +11,7 @@ use mirrorlab_model::record::{rewrite, BatchBuilder, BatchMeta, BatchView, Rewri
 use mirrorlab_model::trace::{Origin, Trace};
 use mirrorlab_model::wire::messages::ConfigResource;
 
-fn keyed(base: i64, records: &[(&str, Option<&str>)]) -> Bytes {
+pub(super) fn keyed(base: i64, records: &[(&str, Option<&str>)]) -> Bytes {
     let meta = BatchMeta { base_offset: Offset(base), leader_epoch: LeaderEpoch(1), ..BatchMeta::default() };
     let mut builder = BatchBuilder::new(meta);
     for (key, value) in records {
@@ -20,7 +20,7 @@ fn keyed(base: i64, records: &[(&str, Option<&str>)]) -> Bytes {
     builder.finish()
 }
 
-fn without(batch: &Bytes, drop: &[i64]) -> Bytes {
+pub(super) fn without(batch: &Bytes, drop: &[i64]) -> Bytes {
     let drop: Vec<Offset> = drop.iter().copied().map(Offset).collect();
     rewrite(&BatchView::parse(batch).unwrap(), Rewrite { drop: &drop, horizon: None }).unwrap()
 }
