@@ -151,10 +151,12 @@ impl Setup {
     fn operator<'w>(&self, world: &'w World, cluster: u8) -> Option<&'w Admin> {
         world.node(*self.admins.get(usize::from(cluster))?).admin()
     }
-    /// How often an operator said that what failed of a topic is to go on.
+    /// How often an operator said that what failed of a topic is to go on: an order that is refused for one partition is said again,
+    /// and again lets the others go on.
     #[must_use]
-    pub fn recoveries(&self, cluster: u8, mirror: &str, topic: &str) -> usize {
-        self.about(cluster, mirror, topic).filter(|w| w.recovers).count()
+    pub fn recoveries(&self, world: &World, cluster: u8, mirror: &str, topic: &str) -> usize {
+        let said = |w: &Wish| self.operator(world, w.cluster).map_or(0, |operator| operator.attempts(w.order));
+        self.about(cluster, mirror, topic).filter(|w| w.recovers).map(|w| said(w) as usize).sum()
     }
     /// When the last of these orders was sent that was answered as done.
     #[must_use]

@@ -500,6 +500,12 @@ impl Admin {
         let running = self.running.as_ref().filter(|running| running.order.id == id).map(|running| running.begun);
         running.or_else(|| self.outcome(id).map(|outcome| outcome.begun))
     }
+    /// How often an order was sent so far: who is refused may say it again.
+    #[must_use]
+    pub fn attempts(&self, id: u32) -> u32 {
+        let running = self.running.as_ref().filter(|running| running.order.id == id).map(|running| running.attempts);
+        running.or_else(|| self.outcome(id).map(|outcome| outcome.attempts)).unwrap_or(0)
+    }
     /// Whether no order waits or runs: no timer is armed any more.
     #[must_use]
     pub fn is_idle(&self) -> bool {

@@ -76,6 +76,7 @@ fn a_wrong_controller_is_asked_again_elsewhere() {
     let again = bench.request();
     created(&mut bench, &again, ErrorCode::None);
     assert_eq!(bench.process.outcome(1).map(|o| (o.verdict, o.attempts)), Some((Verdict::Accepted, 2)));
+    assert_eq!((bench.process.attempts(1), bench.process.attempts(2)), (2, 0));
 }
 
 #[test]

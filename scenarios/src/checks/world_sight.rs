@@ -200,7 +200,7 @@ impl Sight for WorldSight<'_> {
         Some(self.world.node(node).broker()?.cluster_id().clone())
     }
     fn recoveries(&self, cluster: u8, mirror: &str, topic: &str) -> usize {
-        self.setup.recoveries(cluster, mirror, topic)
+        self.setup.recoveries(self.world, cluster, mirror, topic)
     }
     fn recovered(&self, cluster: u8, mirror: &str, topic: &str) -> Option<Nanos> {
         self.setup.recovered(self.world, cluster, mirror, topic)
