@@ -165,8 +165,12 @@ impl<'a, S: Sight> Look<'a, S> {
     }
     /// Whether the source's topic is the one that is copied, and not another one under its name; `None` without any.
     #[must_use]
-    pub fn has_its_topic(&mut self, spot: Spot<'_>) -> Option<bool> {
-        self.source(spot).map(|source| self.is_same_topic(spot, source))
+    pub fn has_its_topic(&self, spot: Spot<'_>) -> Option<bool> {
+        let image = self.sight.image(spot.cluster)?;
+        let topic = image.topic(image.partition(spot.ix)?.topic)?;
+        let source = self.roster.source_of(spot.cluster, &image.mirror(topic.mirror?.0)?.name)?;
+        let there = self.sight.image(source)?;
+        Some(there.topic(there.topic_by_name(&topic.name)?)?.id == topic.id)
     }
     /// Where a partition is mirrored from.
     #[must_use]

@@ -143,3 +143,14 @@ fn the_list_names_each_excuse_once() {
     assert_eq!(names.len(), Excuse::ALL.len());
     assert!(lines().iter().zip(Excuse::ALL).all(|(line, excuse)| line.starts_with(excuse.name())));
 }
+
+/// It has fewer partitions than the first one had: those that it does not have wait like the others.
+#[test]
+fn another_topic_under_the_sources_name_excuses_every_partition() {
+    let mut play = failed(true);
+    play.core.ghost.clusters[1].partition(P).born_a_copy = true;
+    play.record(0, &Record::RemoveTopic { topic: TopicIx(0) });
+    assert!(play.left().contains(&"L11".to_owned()), "a source that is only gone is an operator's business, and told");
+    play.record(0, &Record::Topic { topic: TopicIx(1), id: TopicId(77), name: "t".into() });
+    assert!(!play.left().contains(&"L11".to_owned()));
+}
