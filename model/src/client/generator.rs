@@ -138,9 +138,12 @@ impl Generator {
         self.config.limit.map_or(due, |limit| due.min(limit.saturating_sub(self.total - self.taken)))
     }
 
-    /// How many records wait to be taken at `now`.
+    /// How many records wait to be taken at `now`; none while there are no partitions for them.
     #[must_use]
     pub fn due(&self, now: Nanos) -> u64 {
+        if self.partitions == 0 {
+            return 0;
+        }
         self.due_by(now).saturating_sub(self.taken) + self.extra
     }
 

@@ -120,3 +120,14 @@ fn draws_are_repeatable_and_the_hot_partition_gets_its_share() {
     assert!(shares(Choice::Uniform).iter().all(|s| (850..1_150).contains(s)));
     assert!((5_200..5_800).contains(&shares(Choice::HotShare { ppm: 500_000 })[0]));
 }
+
+/// A transaction that began for records that nobody could place yet was full of nothing, and was aborted.
+#[test]
+fn nothing_is_due_before_there_are_partitions() {
+    let mut g = Generator::new(load(Rate::Total { records: 0, per: Nanos(1) }, Choice::RoundRobin), Nanos::ZERO);
+    g.add(5);
+    assert_eq!((g.due(Nanos(3)), take(&mut g, Nanos(3))), (0, Vec::new()));
+    g.set_partitions(2, Nanos(4));
+    assert_eq!(g.next_tick(Nanos(4)), Some(Nanos(5)));
+    assert_eq!(take(&mut g, Nanos(5)).iter().map(|(_, n)| n).sum::<u32>(), 5);
+}
