@@ -50,6 +50,7 @@ registry! { base 256;
     quirk "JL" OneBadTopicRefusesAll: "One partition in a wrong state refuses the order for all topics.", "E-5, decision 2", ["L10"];
     guard MissedPartitionIsRetried: "A partition whose source leader was unknown is looked up again until it is known.", "C26", ["L11", "L8", "L9"];
     guard StopNotesPositionFirst: "A stop appends nothing before the last mirrored position is committed.", "D-4, D-24, decision 7", ["S39"];
+    guard StopKnowsEmptiedEpoch: "A stop whose copy has no records left notes the epoch that the last of them had, and raises its own above it.", "found by seed 12 of faults/every_kind; decision 7", ["S39", "S34"];
     guard StopBumpsBeforeMarkers: "A stop appends nothing before the leader epoch is above the last mirrored one.", "spec 3.10, 5.2", ["S34", "S40"];
     guard StopAbortsOpenTransactions: "A stop ends every transaction that is open in the mirrored log with a marker.", "D-13, spec 5.2, decision 13", ["S41", "L7"];
     guard StopAwaitsReplicas: "A stop goes on when every in-sync replica has what its last step appended.", "spec 1.6, decision 13", ["S41"];

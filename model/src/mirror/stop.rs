@@ -82,8 +82,11 @@ impl MirrorManager {
             let next = match (part.stop, position) {
                 (StopStep::Begins, None) => {
                     let end = log.end();
-                    // An epoch in which nothing was written is not one that was mirrored (D-4b).
-                    let written = log.epochs().entries().iter().rev().find(|entry| entry.start < end);
+                    // An epoch in which nothing was written is not one that was mirrored (D-4b). Of a log whose records are all
+                    // removed the last epoch begins where it ends.
+                    let emptied = end > Offset::ZERO && log.start() == end;
+                    let counts = emptied && !cx.guards.admits(guard::StopKnowsEmptiedEpoch, false);
+                    let written = log.epochs().entries().iter().rev().find(|entry| counts || entry.start < end);
                     let mut epoch = written.map_or(LeaderEpoch::NONE, |entry| entry.epoch);
                     if epoch != log.latest_epoch() && cx.guards.quirk(quirk::StopCountsOwnEpoch) {
                         epoch = log.latest_epoch();

@@ -6,7 +6,7 @@ use super::cx::Cx;
 use super::ghost::PartitionGhost;
 use super::lives::Life;
 use super::logs;
-use super::sight::Sight;
+use super::sight::{LogSight, Sight};
 use mirrorlab_model::ids::{LeaderEpoch, Offset};
 use mirrorlab_model::states::{LastPosition, MirrorState};
 
@@ -60,8 +60,13 @@ pub(super) fn local<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, base: 
     let Some(log) = cx.replica(slot).map(|r| r.log) else { return };
     let last = logs::epoch_before(log, base);
     let found = LastPosition { epoch: last, offset: base };
-    // Another leader may lack what the one that noted the position had not replicated yet.
-    let holds = if same { position == found } else { base <= position.offset && last <= position.epoch };
+    // Another leader may lack what the one that noted the position had not replicated yet. Of a log that had no records left the
+    // bytes may tell less than its epochs did.
+    let holds = match same {
+        true if base == log.start() => position.offset == base && position.epoch >= last,
+        true => position == found,
+        false => base <= position.offset && last <= position.epoch,
+    };
     if !holds {
         cx.broken("S39", format_args!("the position where mirroring ended: {}", say(found)), say(position));
     }
