@@ -74,6 +74,13 @@ impl MirrorManager {
             }
             return;
         }
+        // What was given up may come about all the same while the failure is on its way: it is begun again by the retry, if there is
+        // one. Only a stop goes before, and the position that it notes.
+        let may_pass = matches!(change.to, MirrorState::Failed | MirrorState::Stopping | MirrorState::Unknown);
+        let fails = part.change.as_ref().is_some_and(|under_way| under_way.to == MirrorState::Failed);
+        if !cx.guards.admits(guard::FailureIsNotOvertaken, may_pass || !fails) {
+            return;
+        }
         if part.refused == Some(change.to) {
             return; // with its quirk: taken for a repetition of what is under way
         }
