@@ -1,7 +1,7 @@
 //! The states of a mirrored partition, the desired states of a topic, and which change may follow which (spec 2.1, 2.2,
 //! decision 28).
 
-use crate::ids::{LeaderEpoch, MirrorIx, Offset};
+use crate::ids::{LeaderEpoch, MirrorIx, Offset, TopicIx};
 use std::sync::Arc;
 
 /// What a mirrored partition is doing; persisted per partition in `__mirror_state`.
@@ -151,14 +151,28 @@ pub struct StateRecord {
     pub message: Option<Arc<str>>,
     /// Where the last mirroring session ended.
     pub position: Option<LastPosition>,
-    /// The incarnation of the mirror that it is of: its index, which no other mirror ever has; `None` in records of before.
-    pub session: Option<MirrorIx>,
+    /// The incarnation of mirror and topic that it is of; `None` in records of before.
+    pub session: Option<Session>,
+}
+
+/// Which mirror of a name, and which topic of an id, a state is of. Names come again, and so do the ids of copied topics, which are
+/// their sources'; indices do not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Session(pub u32);
+
+impl Session {
+    /// Of a mirror and a topic: two sessions of one key differ while there were fewer than 2^21 topics and 2^11 mirrors.
+    #[must_use]
+    pub fn of(mirror: MirrorIx, topic: TopicIx) -> Self {
+        Self(mirror.0.rotate_right(11) ^ topic.0)
+    }
 }
 
 impl StateRecord {
-    /// Whether it is of this incarnation, or may be: orphan state of a deleted mirror of the same name is not (decision 18).
+    /// Whether it is of this incarnation, or may be: orphan state of a deleted mirror of the same name is not, nor is that
+    /// of a deleted topic of the same id (decision 18).
     #[must_use]
-    pub fn is_of(&self, session: Option<MirrorIx>) -> bool {
+    pub fn is_of(&self, session: Option<Session>) -> bool {
         self.session.is_none() || session.is_none() || self.session == session
     }
 }

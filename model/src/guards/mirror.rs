@@ -42,6 +42,7 @@ registry! { base 256;
     guard StateTransitionLegal: "A transition that the table does not have is refused with an error.", "D-8, decision 10, spec 2.2", ["S37"];
     guard StatesDieWithTheirMirror: "States are removed with their mirror or topic.", "D-32, decision 18", ["S49"];
     guard StatesOfThisIncarnation: "States of a deleted mirror of the same name are nobody's: a record names the incarnation that it is of.", "decision 18, C-9, C24", ["S37", "S38", "S35", "L9", "L10"];
+    guard DeadPartitionsGetNoStates: "A state of a partition whose topic or mirror was deleted while the write waited is not committed.", "found by seed 51 of faults/every_kind; decision 18", ["L9", "S37", "S38", "L10"];
     guard OrderNeedsStates: "An operator's order that depends on states goes to the controller only if the state of every partition it is about was told.", "K21, D-19, decisions 32, 34", ["S37", "L10"];
     guard OrderFitsStates: "An operator's order is refused for topics with a partition in a state that it does not follow.", "spec 2.10, decision 1", ["S37", "L10"];
     guard RecoveryIsCommitted: "A recovery is answered when the state that it leads back to is committed.", "spec 8.14, decision 11", ["L10"];

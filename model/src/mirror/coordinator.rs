@@ -15,7 +15,7 @@ use crate::mirror::shard::{apply, plan_tombstones, plan_write, States, Table};
 use crate::ports::Cx;
 use crate::record::{BatchBuilder, BatchMeta};
 use crate::replica::Replicas;
-use crate::states::{LastPosition, StateRecord};
+use crate::states::{LastPosition, Session, StateRecord};
 use crate::trace::{Origin, Trace};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{StateWrite, WriteMirrorStatesResponse};
@@ -300,7 +300,7 @@ impl Coordinator {
             Phase::Active if self.tells_uncommitted => Ok(shard.engine.latest().stable().get(key).cloned()),
             Phase::Active => {
                 // Until the tombstones of another incarnation's states are committed, nobody is told of them either.
-                let session = image.mirror_by_name(&key.mirror).filter(|_| self.ignores);
+                let session = session_of(key, image).filter(|_| self.ignores);
                 Ok(shard.engine.committed().get(key).filter(|record| record.is_of(session)).cloned())
             }
             Phase::Unread | Phase::Failed => Err(ErrorCode::CoordinatorNotAvailable),
@@ -323,7 +323,7 @@ impl Coordinator {
     pub fn read_settled(&self, key: &StateKey, image: &MetadataImage) -> Result<Option<StateRecord>, ErrorCode> {
         let found = self.read(key, image)?;
         let shard = self.home(key, image).and_then(|home| self.shards.get(&home));
-        let session = image.mirror_by_name(&key.mirror).filter(|_| self.ignores);
+        let session = session_of(key, image).filter(|_| self.ignores);
         let latest =
             shard.and_then(|shard| shard.engine.latest().stable().get(key)).filter(|record| record.is_of(session));
         if latest == found.as_ref() || self.tells_uncommitted || self.not_loaded_is_none {
@@ -429,8 +429,15 @@ impl Coordinator {
         let mut table = shard.engine.latest().stable().clone();
         let (mut records, mut waiting) = (Vec::new(), Vec::new());
         for op in std::mem::take(&mut shard.queue) {
-            let session = image.mirror_by_name(&op.key.mirror);
-            let planned = plan_write(&table, &op.key, &op.write, session, self.attempts_max, cx.guards);
+            // 1. A topic is deleted while a write of its partition waits here. 2. The sweep finds nothing. 3. The write is appended.
+            // 4. The topic is copied again, under its source's id: it would begin in the middle of the former one's life.
+            let session = session_of(&op.key, image);
+            let lives = session.is_some() && is_partition_of(op.write.partition, &op.key, image);
+            let planned = if cx.guards.admits(guard::DeadPartitionsGetNoStates, lives) {
+                plan_write(&table, &op.key, &op.write, session, self.attempts_max, cx.guards)
+            } else {
+                Err(ErrorCode::UnknownTopicOrPartition)
+            };
             let result = planned.map(|(new, epoch)| {
                 new.iter().for_each(|record| apply(&mut table, record));
                 records.extend(new);
@@ -490,12 +497,12 @@ impl Coordinator {
             let Some(shard) = self.shards.get(&partition) else { continue };
             let mut strange = false;
             let orphan = |key: &StateKey, record: &StateRecord| {
-                let (topic, mirror) = (image.topic_of(key.topic), image.mirror_by_name(&key.mirror));
-                // 1. A mirror is deleted while a shard has no coordinator. 2. It is created again. 3. The shard is read: the states of
-                // the first one would be the second one's (C-9).
-                let own = cx.guards.admits(guard::StatesOfThisIncarnation, record.is_of(mirror));
+                // 1. A mirror or a topic is deleted while a shard has no coordinator, or one that hears of it late. 2. It is created
+                // again. 3. The shard is read: the states of the first one would be the second one's (C-9).
+                let session = session_of(key, image);
+                let own = cx.guards.admits(guard::StatesOfThisIncarnation, record.is_of(session));
                 strange |= !own;
-                mirror.is_none() || topic.is_none() || !own
+                session.is_none() || !own
             };
             let records = plan_tombstones(shard.engine.latest().stable(), orphan);
             self.ignores |= strange;
@@ -546,6 +553,17 @@ impl Coordinator {
     pub fn take_answers(&mut self) -> Vec<(ConnId, u32, WriteMirrorStatesResponse)> {
         std::mem::take(&mut self.answers)
     }
+}
+
+/// The incarnation that a key names now; `None`: its mirror or its topic is no more.
+fn session_of(key: &StateKey, image: &MetadataImage) -> Option<Session> {
+    Some(Session::of(image.mirror_by_name(&key.mirror)?, image.topic_of(key.topic)?))
+}
+
+/// Whether a partition is the one that a key names now.
+fn is_partition_of(partition: PartitionIx, key: &StateKey, image: &MetadataImage) -> bool {
+    let entry = image.partition(partition);
+    entry.is_some_and(|entry| entry.number == key.number && image.topic_of(key.topic) == Some(entry.topic))
 }
 
 fn encode_batch(records: &[MirrorRecord], now: Now) -> Bytes {

@@ -184,6 +184,57 @@ fn states_die_with_their_mirror_or_topic() {
     }
 }
 
+/// The topic is deleted, and copied again under its source's id.
+fn created_again(rig: &mut Rig) {
+    let (topic, leader) = (TopicIx(7), ME);
+    let state = PartitionState {
+        replicas: [ME].into_iter().collect(),
+        isr: [ME].into_iter().collect(),
+        elr: Default::default(),
+        last_known_elr: Default::default(),
+        leader,
+        leader_epoch: LeaderEpoch(0),
+        partition_epoch: PartitionEpoch(0),
+        recovering: false,
+    };
+    rig.metadata(&[
+        Record::RemoveTopic { topic: TopicIx(6) },
+        Record::Topic { topic, id: TopicId(7), name: "t".into() },
+        Record::Partition { partition: PartitionIx(62), topic, number: 0, state },
+    ]);
+}
+
+#[test]
+fn a_topic_that_is_created_again_begins_with_nothing() {
+    // Whoever hears of both at once.
+    let (mut rig, mut coordinator) = rig(&[ME]);
+    take_office(&mut rig, &mut coordinator);
+    assert_eq!(file(&mut rig, &mut coordinator, 0, write(0, MirrorState::LogAlignment, 0))[0].result, Ok(1));
+    created_again(&mut rig);
+    rig.with(|_, task, cx, now| coordinator.sweep(task.image, now, task.replicas, cx));
+    assert_eq!(read(&mut rig, &coordinator, 0), Ok(None));
+    let first = StateWrite { partition: PartitionIx(62), ..write(0, MirrorState::LogAlignment, 0) };
+    assert_eq!(file(&mut rig, &mut coordinator, 0, first)[0].result, Ok(1));
+}
+
+#[test]
+fn a_write_that_waits_while_its_topic_is_deleted_is_not_committed() {
+    for (guarded, left) in [(true, None), (false, Some(MirrorState::LogAlignment))] {
+        let (mut rig, mut coordinator) = rig(&[ME]);
+        rig.guards.set(guard::DeadPartitionsGetNoStates, guarded);
+        take_office(&mut rig, &mut coordinator);
+        let late = write(0, MirrorState::LogAlignment, 0);
+        rig.with(|_, task, _, now| coordinator.write(Asker::Own, key(0), late, task.image, now));
+        created_again(&mut rig);
+        rig.with(|_, task, cx, now| coordinator.sweep(task.image, now, task.replicas, cx));
+        rig.now.mono = rig.now.mono + Nanos::from_millis(10);
+        rig.with(|_, task, cx, now| coordinator.append_due(now, task.image, task.replicas, cx));
+        let refused = coordinator.take_written()[0].result;
+        assert_eq!(refused, if guarded { Err(ErrorCode::UnknownTopicOrPartition) } else { Ok(1) });
+        assert_eq!(read(&mut rig, &coordinator, 0), Ok(left));
+    }
+}
+
 /// BAD-20. A bit of the log turned, in a batch between others: the load is refused and the coordinator unavailable, whichever
 /// bit it is. Neither what stands before nor what stands behind it is told, and nothing is taken for "never written".
 #[test]

@@ -5,9 +5,9 @@
 //! begin with a version and are flexible.
 
 use crate::coordinator::routing;
-use crate::ids::{LeaderEpoch, MirrorIx, Offset, TopicId};
+use crate::ids::{LeaderEpoch, Offset, TopicId};
 use crate::record::varint;
-use crate::states::{LastPosition, MirrorState, StateRecord};
+use crate::states::{LastPosition, MirrorState, Session, StateRecord};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::sync::Arc;
 
@@ -34,8 +34,8 @@ pub struct StateKey {
 pub enum MirrorRecord {
     /// The state; its position is not part of it.
     State(StateKey, Option<StateRecord>),
-    /// The last mirrored position, and the incarnation of the mirror that it is of.
-    Position(StateKey, Option<LastPosition>, Option<MirrorIx>),
+    /// The last mirrored position, and the incarnation of mirror and topic that it is of.
+    Position(StateKey, Option<LastPosition>, Option<Session>),
 }
 
 /// Bytes that are no record of this topic, or of a version that is not known.
@@ -142,11 +142,11 @@ fn decode_state(mut bytes: &[u8]) -> Result<StateRecord, BadRecord> {
     Ok(StateRecord { state, leader_epoch, state_epoch, previous, attempt, message, position: None, session })
 }
 
-/// Tag of the incarnation of the mirror that a value is of: spec 7.3 has no such field, so who does not know it passes over it
+/// Tag of the incarnation of mirror and topic that a value is of: spec 7.3 has no such field, so who does not know it passes over it
 /// (decision 18). A value without it is of whichever there is.
 const SESSION: u32 = 0;
 
-fn put_session(out: &mut BytesMut, session: Option<MirrorIx>) {
+fn put_session(out: &mut BytesMut, session: Option<Session>) {
     varint::put_unsigned(out, u32::from(session.is_some()));
     if let Some(session) = session {
         varint::put_unsigned(out, SESSION);
@@ -155,7 +155,7 @@ fn put_session(out: &mut BytesMut, session: Option<MirrorIx>) {
     }
 }
 
-fn get_session(mut bytes: &[u8]) -> Result<Option<MirrorIx>, BadRecord> {
+fn get_session(mut bytes: &[u8]) -> Result<Option<Session>, BadRecord> {
     // Values of before had nothing behind the last field but the count, and nobody looked at that.
     let Some(count) = varint::take_unsigned(&mut bytes) else { return Ok(None) };
     let mut session = None;
@@ -167,13 +167,13 @@ fn get_session(mut bytes: &[u8]) -> Result<Option<MirrorIx>, BadRecord> {
         let (mut field, rest) = bytes.split_at_checked(len as usize).ok_or(cut)?;
         bytes = rest;
         if tag == SESSION {
-            session = Some(MirrorIx(field.try_get_u32().map_err(|_| BadRecord("incarnation"))?));
+            session = Some(Session(field.try_get_u32().map_err(|_| BadRecord("incarnation"))?));
         }
     }
     Ok(session)
 }
 
-fn encode_position(position: &LastPosition, session: Option<MirrorIx>) -> Bytes {
+fn encode_position(position: &LastPosition, session: Option<Session>) -> Bytes {
     let mut out = BytesMut::with_capacity(15);
     out.put_i16(VERSION);
     out.put_i32(position.epoch.0);
@@ -182,7 +182,7 @@ fn encode_position(position: &LastPosition, session: Option<MirrorIx>) -> Bytes 
     out.freeze()
 }
 
-fn decode_position(mut bytes: &[u8]) -> Result<(LastPosition, Option<MirrorIx>), BadRecord> {
+fn decode_position(mut bytes: &[u8]) -> Result<(LastPosition, Option<Session>), BadRecord> {
     let cut = |_| BadRecord("position is cut off");
     if bytes.try_get_i16().map_err(cut)? != VERSION {
         return Err(BadRecord("version of a position"));

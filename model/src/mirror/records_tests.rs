@@ -45,7 +45,7 @@ fn golden_bytes_of_a_position_and_of_tombstones() {
 /// The incarnation is a tagged field: who does not know it passes over it, and a value without it is read as before.
 #[test]
 fn golden_bytes_of_an_incarnation() {
-    let session = Some(MirrorIx(0x0102));
+    let session = Some(Session(0x0102));
     let record = StateRecord { session, ..StateRecord::default() };
     let (k, v) = MirrorRecord::State(key(), Some(record.clone())).encode();
     let v = v.expect("a value");

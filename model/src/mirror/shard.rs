@@ -6,10 +6,10 @@
 
 use crate::coordinator::engine::Machine;
 use crate::guards::{mirror as guard, prototype as quirk, Guards};
-use crate::ids::{LeaderEpoch, MirrorIx};
+use crate::ids::LeaderEpoch;
 use crate::metadata::chunks::ChunkMap;
 use crate::mirror::records::{MirrorRecord, StateKey};
-use crate::states::{LastPosition, MirrorState, StateRecord};
+use crate::states::{LastPosition, MirrorState, Session, StateRecord};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::StateWrite;
 
@@ -72,7 +72,7 @@ pub fn plan_write(
     table: &Table,
     key: &StateKey,
     write: &StateWrite,
-    session: Option<MirrorIx>,
+    session: Option<Session>,
     attempts_max: i16,
     guards: &mut Guards,
 ) -> Result<Planned, ErrorCode> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::ids::{Offset, PartitionIx, TopicId};
+use crate::ids::{MirrorIx, Offset, PartitionIx, TopicId, TopicIx};
 
 fn key() -> StateKey {
     StateKey { mirror: "m".into(), topic: TopicId(9), number: 0 }
@@ -215,7 +215,9 @@ fn lead_27_replay_gives_everything_back() {
 /// C-9: a mirror is created again under its name before what the first one left is gone.
 #[test]
 fn states_of_another_incarnation_are_nobodys() {
-    let (first, second) = (Some(MirrorIx(0)), Some(MirrorIx(1)));
+    let of = |mirror, topic| Some(Session::of(MirrorIx(mirror), TopicIx(topic)));
+    let (first, second) = (of(0, 6), of(1, 6));
+    assert!(of(0, 6) != of(0, 7) && of(0, 7) != of(1, 6), "nor is that of a former topic of the id");
     let position = LastPosition { epoch: LeaderEpoch(3), offset: Offset(119) };
     let mut table = Table::default();
     let stopped = StateRecord { state: MirrorState::Stopped, state_epoch: 4, session: first, ..StateRecord::default() };

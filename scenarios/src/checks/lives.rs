@@ -6,9 +6,9 @@ use super::ghost::ClusterGhost;
 use super::logs;
 use super::sight::{LogSight, Sight};
 use super::{s37_state_machine, s39_position, s40_producer_reset, s49_desired_rules};
-use mirrorlab_model::ids::{LeaderEpoch, MirrorIx, Nanos, NodeId, Offset, PartitionIx, ProducerId};
+use mirrorlab_model::ids::{LeaderEpoch, Nanos, NodeId, Offset, PartitionIx, ProducerId};
 use mirrorlab_model::mirror::records::{MirrorRecord, StateKey};
-use mirrorlab_model::states::{DesiredState, LastPosition, MirrorState, StateRecord};
+use mirrorlab_model::states::{DesiredState, LastPosition, MirrorState, Session, StateRecord};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub struct Life {
     /// Its mirror.
     pub mirror: Arc<str>,
     /// Its incarnation, as records tell.
-    pub session: Option<MirrorIx>,
+    pub session: Option<Session>,
     /// The partition of `__mirror_state` that tells of it.
     pub home: PartitionIx,
     /// The last states, the newest at the end.
@@ -227,7 +227,7 @@ pub(super) fn read<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost) {
     });
     c.states_read.insert(home, (to, lineage));
     for record in records {
-        if let Some(partition) = partition_of(cx, record.key()) {
+        if let Some(partition) = told_of(cx, &record).or_else(|| partition_of(cx, record.key())) {
             cx.at.partition = Some(partition);
             apply(cx, c, home, &record, silent);
         }
@@ -242,9 +242,28 @@ pub(super) fn partition_of<S: Sight>(cx: &Cx<'_, S>, key: &StateKey) -> Option<P
     images.into_iter().flatten().find_map(|image| image.partition_of(image.topic_of(key.topic)?, key.number))
 }
 
+/// The partition of the incarnation that a record names: one that is deleted has states until brokers hear of it, and there may be
+/// another one of its id by then.
+fn told_of<S: Sight>(cx: &Cx<'_, S>, record: &MirrorRecord) -> Option<PartitionIx> {
+    let (key, session) = (record.key(), session_of(record)?);
+    let images = [cx.sight.image(cx.at.cluster), cx.at.node.and_then(|node| cx.sight.broker_image(node))];
+    images.into_iter().flatten().find_map(|image| {
+        let (mirror, topic) = (image.mirror_by_name(&key.mirror)?, image.topic_of(key.topic)?);
+        image.partition_of(topic, key.number).filter(|_| Session::of(mirror, topic) == session)
+    })
+}
+
+fn session_of(record: &MirrorRecord) -> Option<Session> {
+    match record {
+        MirrorRecord::State(_, record) => record.as_ref().and_then(|record| record.session),
+        MirrorRecord::Position(_, _, session) => *session,
+    }
+}
+
 fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, record: &MirrorRecord, silent: bool) {
     let key = record.key();
     let topic = cx.sight.image(cx.at.cluster).and_then(|i| i.partition(cx.partition())).map(|p| p.topic);
+    let mirror = cx.sight.image(cx.at.cluster).and_then(|image| image.mirror_by_name(&key.mirror));
     c.partition(cx.partition());
     let ClusterGhost { partitions, orders, .. } = c;
     let g = &mut partitions[cx.partition().0 as usize];
@@ -260,19 +279,16 @@ fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, 
         }
         // The second of a life's two tombstones: it begins no new one.
         MirrorRecord::Position(_, None, _) if life.as_ref().is_none_or(|life| life.mirror != key.mirror) => return,
-        // Of a topic of this id that was deleted before this one was created: its coordinator takes it away. Nothing begins in
-        // the middle, and in an epoch that nobody led in.
-        MirrorRecord::State(_, Some(record))
-            if life.is_none() && record.state_epoch > 1 && record.leader_epoch > leader_epoch =>
-        {
-            return
-        }
         _ => {}
     }
-    let session = match record {
-        MirrorRecord::State(_, record) => record.as_ref().and_then(|record| record.session),
-        MirrorRecord::Position(_, _, session) => *session,
-    };
+    let session = session_of(record);
+    // Of a mirror of this name, or a topic of this id, that was deleted before the present one was created: its coordinator, who may
+    // hear of that late, takes it away, and nobody takes it up.
+    let present = mirror.zip(topic).map(|(mirror, topic)| Session::of(mirror, topic));
+    let held = life.as_ref().filter(|life| life.mirror == key.mirror).and_then(|life| life.session);
+    if session.is_some_and(|session| present.is_some_and(|present| present != session) && held != Some(session)) {
+        return;
+    }
     // Another mirror of the same name has nothing to do with what the first one left (decision 18).
     let other = |life: &Life| life.session.is_some() && session.is_some() && life.session != session;
     if life.as_ref().is_none_or(|life| life.mirror != key.mirror || other(life)) {
