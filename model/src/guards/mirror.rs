@@ -17,7 +17,7 @@
 //! `FailedOutranksStop`; C22 `SilenceIsNotNone`; C24 `StatesDieWithTheirMirror`; C29 `LoopIsRefused`.
 registry! { base 256;
     guard EpochBumpBeforeAppend: "A batch with an epoch above the local leader epoch is not appended before that was raised above it.", "M02, spec 3.3", ["S34", "L13"];
-    guard BatchEpochWithinSourceEpoch: "A batch with an epoch above the one the fetch asked in is not appended: what is known of the source is stale.", "M08, spec 3.5, KAFKA-18723", ["S30", "S31"];
+    guard BatchEpochWithinSourceEpoch: "A batch with an epoch above the one the fetch asked in is not appended: what is known of the source is stale.", "M08, spec 3.5, KAFKA-18723", ["S31", "S30"];
     guard UnknownLeaderEpochBacksOff: "UNKNOWN_LEADER_EPOCH from the source is waited out; a lower epoch is never asked in instead.", "M06, spec 4.3", ["S31"];
     guard FetcherFollowsSourceLeader: "A source broker that refuses names the new leader, and the fetcher goes there.", "M07, spec 4.3", ["L8"];
     guard MirrorOffsetMatchesLog: "A fetched batch is appended only if the fetch asked from the log's end.", "spec 4.1, 4.3", ["S1", "S30"];
@@ -27,13 +27,13 @@ registry! { base 256;
     guard MirrorTopicReadOnly: "Clients cannot write to a mirrored topic.", "spec 4.5", ["S32"];
     guard SourceTopicIdMatches: "A source topic of the same name but another id is not mirrored into the old log.", "spec 1.9, S46", ["S46", "S30"];
     guard SourceClusterIdMatches: "A source whose cluster id is not the mirror's is not mirrored from.", "Y10, decision 4", ["S48", "S31"];
-    guard DeletionNeedsProof: "A source topic counts as deleted when two answers in a row, half a refresh interval apart, did not have it.", "decision 4, D-34, peer case META-12", ["L8", "L10"];
+    guard DeletionNeedsProof: "A source topic counts as deleted when two answers in a row, half a refresh interval apart, did not have it.", "decision 4, D-34, peer case META-12", ["L11", "L8", "L10"];
     guard SourceEpochMonotone: "What is known of a source partition's leader never goes back to a lower epoch.", "spec 4.3 (highest epoch kept)", ["S31", "L8"];
     guard EpochAskedBeforeFetch: "Before the first fetch from a new source leader the mirror asks it where its last epoch ends: an old source does not tell.", "decision 38, K13, spec 3.9", ["S30", "S16"];
     guard LateAnswerAsksForLess: "A fetch whose answer did not come whole in time is asked again for less.", "E-15, spec 4.3; found by a random world with a link of 2 s", ["L8", "L11"];
     guard DivergenceNeedsSupport: "A source whose log contradicts ours ends in FAILED unless the topic supports unclean elections.", "decision 39", ["S6", "S50"];
     guard DivergenceCuts: "A mirror log that diverges from the source is cut to the common prefix before it goes on.", "spec 3.9", ["L8", "S50", "S30", "S16"];
-    guard MirrorReportsGap: "Records that the source's retention removed before they were mirrored are reported as a gap.", "decision 40", ["S1"];
+    guard MirrorReportsGap: "Records that the source's retention removed before they were mirrored are reported as a gap.", "decision 40", ["S30"];
     guard BumpWaitsForImage: "A wait for a bump ends only when the leader epoch in the image is above the minimum.", "C12, spec 3.3", ["S34"];
     guard EveryBumpRemembered: "Each partition has its own pending bump.", "C11", ["L9"];
     guard StateLeaderEpochFenced: "A state written under an older leader epoch than the last one is refused.", "D-22, decision 11", ["S37", "S49"];
