@@ -1,7 +1,7 @@
 //! Guards and quirks whose absence no world of this simulation can show, and why. The hunt prints the reason beside a miss; what
 //! is not listed here and not found is a hole in the checks or in the worlds.
 
-use super::GuardId;
+use super::{controller, mirror, quorum, transactions, GuardId};
 
 /// Why on and off look the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,80 @@ pub struct Unseen {
 }
 
 /// All of them, in order of bit. One that is masked by another guard is not here: its file switches both off.
-pub const UNSEEN: &[Unseen] = &[];
+pub const UNSEEN: &[Unseen] = &[
+    Unseen {
+        id: controller::RegistrationClusterIdMatches,
+        why: Why::Granularity,
+        says: "All processes of a cluster are given one cluster id by the scenario, and take another one together: \
+               there is no broker that was formatted for another cluster.",
+    },
+    Unseen {
+        id: controller::UnfenceNeedsCatchUp,
+        why: Why::Equivalent,
+        says: "A broker asks to stay fenced until it has caught up, and acts on no metadata before its own \
+               registration: the controller's rule is the second one of two.",
+    },
+    Unseen {
+        id: controller::StartNeedsFreshStates,
+        why: Why::Granularity,
+        says: "It takes two operators: one whose order is on its way, and another one who starts and stops the topic \
+               meanwhile. A cluster has one here, and it gives one order after the other.",
+    },
+    Unseen {
+        id: controller::ExcludedStoppedAgain,
+        why: Why::Granularity,
+        says: "It costs another order that is on its way at that moment one refusal; a cluster has one operator here, \
+               who gives one order after the other and repeats what is refused.",
+    },
+    Unseen {
+        id: mirror::MirrorOffsetMatchesLog,
+        why: Why::Equivalent,
+        says: "The log of a mirror leader grows and is cut by its fetcher alone, in the task that moves the fetcher's \
+               offset; whoever else changes it has taken the partition from the fetcher before.",
+    },
+    Unseen {
+        id: mirror::MirrorAnswerIsCurrent,
+        why: Why::Equivalent,
+        says: "A fetcher has one request under way, and gives a slot again only when the next request has told the \
+               source to forget it; an answer on a closed connection is dropped.",
+    },
+    Unseen {
+        id: mirror::BumpWaitsForImage,
+        why: Why::Equivalent,
+        says: "Who goes on too early asks for the same batch again, and is sent back before it is appended \
+               (EpochBumpBeforeAppend).",
+    },
+    Unseen {
+        id: mirror::StorageErrorsFail,
+        why: Why::Equivalent,
+        says: "A broker has one log directory: when an append fails it ends at once, and another one leads and copies.",
+    },
+    Unseen {
+        id: transactions::CompletionOfThisTransaction,
+        why: Why::Equivalent,
+        says:
+            "The markers of a transaction are dropped when their coordinator resigns, and no other transaction of the \
+               same id is decided while they are on their way (OneTransactionAtATime).",
+    },
+    Unseen {
+        id: quorum::PreVoteFirst,
+        why: Why::Granularity,
+        says:
+            "It spares the cluster elections: a voter that was cut off takes the lead from who has it, and everything \
+               is well again in a second. No invariant counts elections.",
+    },
+    Unseen {
+        id: quorum::PreVoteRefusedWhileLeaderHeard,
+        why: Why::Granularity,
+        says: "It spares the cluster elections, as PreVoteFirst does.",
+    },
+    Unseen {
+        id: quorum::SnapshotBeforeLog,
+        why: Why::Equivalent,
+        says: "A voter that needs a snapshot is behind what the others committed without it, and they hold what it \
+               loses; and the first flush of its new log makes the name of the snapshot durable too.",
+    },
+];
 
 /// Why a guard or quirk cannot be seen.
 #[must_use]

@@ -140,6 +140,7 @@ impl Core {
             if c.lost.len() * 2 > self.roster.clusters[usize::from(cluster)].controllers.len() {
                 // A majority's logs are gone: S13 has nothing to hold the others to.
                 c.committed.clear();
+                c.committed_in = LeaderEpoch::NONE;
                 c.led.clear();
                 c.lost.clear();
             }

@@ -472,6 +472,8 @@ pub struct ClusterGhost {
     pub brokers: Vec<BrokerGhost>,
     /// Ends and hashes of the committed metadata log, ascending.
     pub committed: Vec<(i64, u64)>,
+    /// The epoch of the last record that is committed; −1: not known.
+    pub committed_in: LeaderEpoch,
     /// Who led the quorum, by epoch.
     pub led: BTreeMap<LeaderEpoch, NodeId>,
     /// Votes that were given, by epoch and voter.

@@ -33,9 +33,21 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) -> Option<Nanos> {
             let got = "FAILED, to be retried";
             look.stall("L11", Some(p), Some(node), "back at work after a failure whose cause ended", got);
         } else if was_never_deleted(look, p) {
-            look.stall("L11", Some(p), Some(node), "no end for good: the source has the topic", "FAILED: it is deleted");
+            look.stall(
+                "L11",
+                Some(p),
+                Some(node),
+                "no end for good: the source has the topic",
+                "FAILED: it is deleted",
+            );
         } else if l10_desired::was_told_recovered(look, p) {
-            look.stall("L10", Some(p), Some(node), "back at work, as an operator was told", "FAILED for good, as before");
+            look.stall(
+                "L10",
+                Some(p),
+                Some(node),
+                "back at work, as an operator was told",
+                "FAILED for good, as before",
+            );
         } else {
             look.excuse("L11", Excuse::FailedForGood, Some(p), Some(node));
         }

@@ -35,7 +35,9 @@ pub(super) fn at_end<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost) {
 /// A mirror leader cut records that its source does not have: somebody allowed that.
 pub(super) fn diverged<S: Sight>(cx: &mut Cx<'_, S>, from: Offset, to: Offset) {
     let image = cx.at.node.and_then(|node| cx.sight.broker_image(node));
-    let Some((image, topic)) = image.and_then(|image| Some((image, image.partition(cx.partition())?.topic))) else { return };
+    let Some((image, topic)) = image.and_then(|image| Some((image, image.partition(cx.partition())?.topic))) else {
+        return;
+    };
     let Some(name) = image.topic(topic).map(|t| t.name.clone()) else { return };
     let Some(mirror) = image.mirror_of(topic).and_then(|(mirror, _)| image.mirror(mirror)) else { return };
     let supported = image.topic_config(topic).mirror_support_unclean_leader_election;

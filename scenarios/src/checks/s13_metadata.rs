@@ -42,6 +42,8 @@ pub(super) fn committed<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, end:
     }
     c.committed.push((end, hash));
     if controllers(cx).len() > 1 {
+        let log = cx.at.node.and_then(|node| cx.sight.metadata_log(node)).filter(|log| log.start().0 < end);
+        c.committed_in = log.map_or(LeaderEpoch::NONE, |log| last_epoch(log, Offset(end)));
         majority(cx, end);
     }
 }
@@ -122,6 +124,14 @@ pub(super) fn led<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, epoch: Lea
     if let Some((last, _)) = c.committed.last().filter(|(last, _)| log.end().0 < *last) {
         let got = format_args!("a log that ends at {}", log.end()).to_string();
         cx.broken("S13", format_args!("a leader with the metadata that was committed, up to {last}"), got);
+    } else if let Some((last, _)) = c.committed.last().filter(|(last, _)| log.start().0 < *last) {
+        // As long, and another one: whoever has what was committed may be down (Raft, figure 8).
+        let (epoch, theirs) = (c.committed_in, last_epoch(log, Offset(*last)));
+        if epoch != LeaderEpoch::NONE && theirs != epoch {
+            let expected = format_args!("a leader whose record before {last} is of epoch {epoch}, as it was committed")
+                .to_string();
+            cx.broken("S13", expected, format_args!("one of epoch {theirs}"));
+        }
     }
     for other in controllers(cx).iter().filter(|other| **other != node) {
         let (Some(theirs), Some(voter)) = (cx.sight.metadata_log(*other), cx.sight.voter(*other)) else { continue };

@@ -41,7 +41,8 @@ pub(super) fn mirrored<S: Sight>(
 /// A mirror leader's log begins anew behind its end.
 pub(super) fn jumped<S: Sight>(cx: &mut Cx<'_, S>, from: Offset, to: Offset) {
     let at = cx.partition();
-    let told = |trace: &Trace| matches!(*trace, Trace::MirrorGap { partition, to: upto, .. } if partition == at && upto == to);
+    let told =
+        |trace: &Trace| matches!(*trace, Trace::MirrorGap { partition, to: upto, .. } if partition == at && upto == to);
     if !cx.sight.trace().iter().any(|event| told(&event.trace)) {
         cx.broken("S30", format_args!("a gap that is told: {from}..{to} was never copied"), "nothing was");
     }

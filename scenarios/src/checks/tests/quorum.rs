@@ -75,6 +75,18 @@ fn s13_demands_of_a_leader_what_was_committed_and_an_epoch_of_its_own() {
 }
 
 #[test]
+fn s13_knows_what_was_committed_when_nobody_who_has_it_is_up() {
+    let leads = |epoch: i32| {
+        let mut play = quorum();
+        play.world.down.extend([controller(0), THIRD]);
+        play.world.metadata.insert(SECOND, log(&[(0, 1, 3), (3, epoch, 5), (8, 2, 1)]));
+        play.at(SECOND, Trace::QuorumLed { epoch: LeaderEpoch(3) })
+    };
+    assert_eq!(leads(1), NOTHING);
+    assert_eq!(leads(2), ["S13"]);
+}
+
+#[test]
 fn s13_holds_voters_to_what_was_committed() {
     let mut play = quorum();
     assert_eq!(play.at(SECOND, Trace::MetadataReplicated { end: 8, hash: 80 }), NOTHING);
