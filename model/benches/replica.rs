@@ -8,7 +8,7 @@ use criterion::{criterion_group, criterion_main, BatchSize, BenchmarkId, Criteri
 use mirrorlab_model::guards::Guards;
 use mirrorlab_model::ids::{
     BrokerEpoch, BrokerId, ConnId, LeaderEpoch, Nanos, NodeId, Now, Offset, PartitionEpoch, PartitionIx, TopicId,
-    TopicIx,
+    TopicIx, TopicLife,
 };
 use mirrorlab_model::log::{Log, LogPolicy};
 use mirrorlab_model::metadata::records::PartitionState;
@@ -35,7 +35,8 @@ fn batch() -> Bytes {
 
 fn empty_log() -> (MemDisk, Log) {
     let mut disk = MemDisk::new();
-    let dir = disk.open_dir(DirName::Partition { topic: TopicId(1), partition: 0 }, true);
+    let dir =
+        disk.open_dir(DirName::Partition { topic: TopicLife { id: TopicId(1), ix: TopicIx(0) }, partition: 0 }, true);
     let log = dir.and_then(|dir| Log::create(&mut disk, dir, Offset::ZERO));
     (disk, log.unwrap_or_else(|e| panic!("a new log: {e}")))
 }

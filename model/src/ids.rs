@@ -104,6 +104,16 @@ number! {
     Nanos(u64)
 }
 
+/// One life of a topic in one cluster. Ids come again: a mirrored topic has its source's, and so has the next copy when this one
+/// was deleted. Indices do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopicLife {
+    /// The topic's id.
+    pub id: TopicId,
+    /// What it was given when it was created.
+    pub ix: TopicIx,
+}
+
 impl BrokerId {
     /// No broker: a partition without a leader.
     pub const NONE: Self = Self(-1);

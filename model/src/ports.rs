@@ -7,7 +7,7 @@
 
 pub use crate::entropy::Entropy;
 use crate::guards::Guards;
-use crate::ids::{ConnId, Nanos, NodeId, TopicId};
+use crate::ids::{ConnId, Nanos, NodeId, TopicLife};
 use crate::trace::{Trace, TraceEvent};
 use crate::wire::messages::Message;
 use bytes::Bytes;
@@ -21,8 +21,8 @@ pub enum DirName {
     Root,
     /// One partition replica.
     Partition {
-        /// The topic's id.
-        topic: TopicId,
+        /// The topic, as `partition.metadata` would name it (KIP-516).
+        topic: TopicLife,
         /// The partition number within the topic.
         partition: u32,
     },
@@ -51,8 +51,6 @@ pub enum FileName {
     CleanShutdown,
     /// `meta.properties`: cluster id, node id, directory id.
     MetaProperties,
-    /// `partition.metadata`: the topic id of the directory.
-    PartitionMetadata,
     /// `quorum-state`: leader, epoch and vote of a controller.
     QuorumState,
     /// `alignment-checkpoint`: the terms in which a replica was aligned with a mirror's source, and where its log ended then.

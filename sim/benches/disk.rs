@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use criterion::{criterion_group, criterion_main, BatchSize, BenchmarkId, Criterion, Throughput};
-use mirrorlab_model::ids::{NodeId, TopicId};
+use mirrorlab_model::ids::{NodeId, TopicId, TopicIx, TopicLife};
 use mirrorlab_model::ports::{DirName, Disk, FileId, FileName};
 use mirrorlab_sim::disk::{DiskModel, NodeDisk, Store};
 use mirrorlab_sim::rng::Seed;
@@ -26,7 +26,8 @@ fn disks() -> Disks {
     for node in &mut nodes {
         let mut view = node.view(&mut store);
         for partition in 0..FILES {
-            let dir = view.open_dir(DirName::Partition { topic: TopicId(1), partition }, true);
+            let dir = view
+                .open_dir(DirName::Partition { topic: TopicLife { id: TopicId(1), ix: TopicIx(0) }, partition }, true);
             dir.and_then(|dir| view.create(dir, FileName::Segment(0))).unwrap_or(FileId(0));
         }
     }

@@ -15,7 +15,7 @@ mod random;
 mod sharing;
 
 use bytes::Bytes;
-use mirrorlab_model::ids::{Nanos, NodeId, TopicId};
+use mirrorlab_model::ids::{Nanos, NodeId, TopicId, TopicIx, TopicLife};
 use mirrorlab_model::ports::{DirName, Disk, FileId, FileName, FlushToken};
 use mirrorlab_sim::disk::{DiskModel, FlushEnd, NodeDisk, Store};
 use mirrorlab_sim::rng::Seed;
@@ -80,7 +80,7 @@ impl World {
 }
 
 fn partition(number: u32) -> DirName {
-    DirName::Partition { topic: TopicId(7), partition: number }
+    DirName::Partition { topic: TopicLife { id: TopicId(7), ix: TopicIx(0) }, partition: number }
 }
 
 /// Pieces that differ from each other and are cut from one arena, as a leader's batches are.

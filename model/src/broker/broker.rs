@@ -14,7 +14,8 @@ use crate::broker::pending::PendingProduces;
 use crate::broker::transactions::Transactions;
 use crate::broker::upkeep::Flushes;
 use crate::guards::points::Point;
-use crate::ids::{BrokerEpoch, BrokerId, ConnId, NodeId, Now, TopicId};
+use crate::ids::{BrokerEpoch, BrokerId, ConnId, NodeId, Now};
+use crate::log::checkpoint::PartitionKey;
 use crate::log::Log;
 use crate::metadata::delta::MetadataDelta;
 use crate::metadata::image::MetadataImage;
@@ -64,7 +65,7 @@ pub struct Broker {
     /// Positions of memberless consumers.
     pub groups: Groups,
     /// Logs found at boot that no metadata claimed yet.
-    pub(crate) found: BTreeMap<(TopicId, u32), Log>,
+    pub(crate) found: BTreeMap<PartitionKey, Log>,
     /// How the last stop ended, for the trace of adopted logs.
     pub(crate) clean: bool,
     pub(crate) flushes: Flushes,

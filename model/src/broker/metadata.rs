@@ -8,7 +8,8 @@ use crate::broker::broker::Broker;
 use crate::broker::lanes::{kind, timer};
 use crate::controller::quorum_link::QuorumLink;
 use crate::guards::{quorum, replication as guard, Guards};
-use crate::ids::{BrokerId, ConnId, LeaderEpoch, MetadataOffset, Nanos, NodeId, Now, PartitionIx, TopicIx};
+use crate::ids::{BrokerId, ConnId, LeaderEpoch, MetadataOffset, Nanos, NodeId, Now, PartitionIx, TopicIx, TopicLife};
+use crate::log::checkpoint::PartitionKey;
 use crate::log::{Log, LogPolicy};
 use crate::metadata::configs::CleanupPolicy;
 use crate::metadata::delta::MetadataDelta;
@@ -367,7 +368,8 @@ impl Broker {
         if mirror_leader && self.has_followers(delta) && cx.guards.admits(guard::WholeDelta, false) {
             return;
         }
-        let found = if hosted { None } else { self.adopt(topic_id, number, partition, cx) };
+        let life = TopicLife { id: topic_id, ix: topic };
+        let found = if hosted { None } else { self.adopt((life, number), partition, cx) };
         let Self { image, replicas, .. } = self;
         let Some(p) = image.partition(partition) else { return };
         let spec = PartitionSpec { partition, topic, topic_id, number, state: &p.state };
@@ -384,19 +386,26 @@ impl Broker {
             .any(|ix| self.image.partition(*ix).is_some_and(|p| p.state.leader != me && p.state.replicas.contains(&me)))
     }
 
-    /// The log that was loaded for a topic id and number (I18: never one of another id).
-    fn adopt(&mut self, topic: crate::ids::TopicId, number: u32, partition: PartitionIx, cx: &mut Cx) -> Option<Log> {
-        let mut log = self.found.remove(&(topic, number));
+    /// The log that was loaded for a partition (I18): never one of another topic id, nor one of an earlier topic of this id.
+    fn adopt(&mut self, key: PartitionKey, partition: PartitionIx, cx: &mut Cx) -> Option<Log> {
+        let mut log = self.found.remove(&key);
         if log.is_none() {
-            let stray = self.found.keys().find(|(id, n)| *n == number && self.image.topic_of(*id).is_none()).copied();
-            if let Some(stray) = stray.filter(|_| cx.guards.admits(guard::LogsByTopicId, false)) {
-                log = self.found.remove(&stray);
-            }
+            log = self.adopt_stray(key, cx);
         }
         let found = log.as_ref()?;
         let (start, end, clean) = (found.start(), found.end(), self.clean);
         cx.trace(Trace::LogRecovered { partition, start, end, clean });
         log
+    }
+
+    /// What is adopted only if a guard is off.
+    fn adopt_stray(&mut self, (life, number): PartitionKey, cx: &mut Cx) -> Option<Log> {
+        let of_number = || self.found.keys().filter(|(_, n)| *n == number);
+        let earlier = of_number().find(|(other, _)| other.id == life.id).copied();
+        let foreign = of_number().find(|(other, _)| self.image.topic_of(other.id).is_none()).copied();
+        let earlier = earlier.filter(|_| cx.guards.admits(guard::LogsOfThisLife, false));
+        let stray = earlier.or_else(|| foreign.filter(|_| cx.guards.admits(guard::LogsByTopicId, false)))?;
+        self.found.remove(&stray)
     }
 
     /// What is left of the logs found at boot belongs to nobody any more (I18).

@@ -4,7 +4,7 @@ use crate::broker::{Broker, BrokerConfig, STOP};
 use crate::guards::{replication as guard, Guards};
 use crate::ids::{
     BrokerEpoch, BrokerId, ConnId, LeaderEpoch, MetadataOffset, MirrorIx, Nanos, NodeId, Now, Offset, PartitionIx,
-    ProducerEpoch, ProducerId, TopicId, TopicIx,
+    ProducerEpoch, ProducerId, TopicId, TopicIx, TopicLife,
 };
 use crate::metadata::configs;
 use crate::metadata::records::Record;
@@ -595,7 +595,10 @@ fn i18_the_log_of_a_deleted_topic_does_not_serve_its_successor() {
         assert_eq!(end == Offset(0), on);
         if on {
             let dirs = crate::ports::Disk::list_dirs(&host.disk);
-            assert!(!dirs.contains(&crate::ports::DirName::Partition { topic: TopicId(7), partition: 0 }));
+            assert!(!dirs.contains(&crate::ports::DirName::Partition {
+                topic: TopicLife { id: TopicId(7), ix: TopicIx(0) },
+                partition: 0
+            }));
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::broker::lanes::{kind, timer, Chore};
 use crate::broker::lifecycle::Stage;
 use crate::guards::points::Point;
 use crate::guards::{log as log_guard, replication as guard};
-use crate::ids::{BrokerEpoch, Nanos, Now, Offset, PartitionIx};
+use crate::ids::{BrokerEpoch, Nanos, Now, Offset, PartitionIx, TopicLife};
 use crate::log::checkpoint::{encode_clean_shutdown, write_small, Checkpoint, PartitionKey};
 use crate::log::{FlushTarget, FlushUpto, FlushWant, Lowered};
 use crate::ports::{Cx, DirId, DiskError, Effect, ExitReason, FileId, FileName, FlushToken};
@@ -212,7 +212,7 @@ impl Broker {
 
     pub(crate) fn key(&self, partition: PartitionIx) -> Option<PartitionKey> {
         let p = self.image.partition(partition)?;
-        Some((self.image.topic(p.topic)?.id, p.number))
+        Some((TopicLife { id: self.image.topic(p.topic)?.id, ix: p.topic }, p.number))
     }
 
     fn checkpoint_watermarks(&mut self, cx: &mut Cx) {
@@ -330,8 +330,7 @@ impl Broker {
         for (key, generation) in cuts {
             if let Some(log) = self.found.get_mut(&key) {
                 log.on_point_durable(generation);
-            } else if let Some(ix) = self.image.topic_of(key.0).and_then(|topic| self.image.partition_of(topic, key.1))
-            {
+            } else if let Some(ix) = self.image.partition_of(key.0.ix, key.1) {
                 self.replicas.on_point_durable(ix, generation);
             }
         }

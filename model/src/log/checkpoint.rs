@@ -1,24 +1,23 @@
-//! The files that a broker keeps beside all its logs: offsets per partition, the clean-shutdown marker, and the topic id of a
-//! directory.
+//! The files that a broker keeps beside all its logs: offsets per partition, and the clean-shutdown marker.
 //!
 //! A checkpoint over 100,000 partitions is not written anew for each one that changed: changed entries are appended as a
 //! block with its own checksum, the last word on a partition wins, a torn block ends the file. Now and then
 //! ([`Checkpoint::wants_rewrite`]) the whole is written under a temporary name and renamed. When to write, and what to flush
 //! before relying on it, is the broker's policy.
 
-use crate::ids::{BrokerEpoch, Offset, TopicId};
+use crate::ids::{BrokerEpoch, Offset, TopicId, TopicIx, TopicLife};
 use crate::log::snapshot::{read_file, replace_file, seal, unseal};
 use crate::ports::{DirId, Disk, DiskError, FileId, FileName};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use std::collections::BTreeMap;
 
 /// A partition by what its directory is named after.
-pub type PartitionKey = (TopicId, u32);
+pub type PartitionKey = (TopicLife, u32);
 
 /// Version, CRC32C, count.
 const BLOCK_HEADER: usize = 10;
 const BLOCK_VERSION: u16 = 1;
-const ENTRY: usize = 28;
+const ENTRY: usize = 32;
 /// Entries for which room is made at once, at most.
 const ROOM_MAX: usize = 1 << 20;
 /// Files shorter than this are never worth a rewrite.
@@ -116,7 +115,8 @@ pub fn encode_offsets(entries: impl IntoIterator<Item = (PartitionKey, Offset)>)
     out.put_bytes(0, BLOCK_HEADER);
     let mut count = 0u32;
     for ((topic, partition), offset) in entries {
-        out.put_u128(topic.0);
+        out.put_u128(topic.id.0);
+        out.put_u32(topic.ix.0);
         out.put_u32(partition);
         out.put_i64(offset.0);
         count += 1;
@@ -136,8 +136,8 @@ pub fn decode_offsets(mut bytes: &[u8]) -> (BTreeMap<PartitionKey, Offset>, bool
         let Some((mut block, rest)) = take_block(bytes) else { return (offsets, false, entries) };
         bytes = rest;
         while block.len() >= ENTRY {
-            let key = (TopicId(block.get_u128()), block.get_u32());
-            offsets.insert(key, Offset(block.get_i64()));
+            let topic = TopicLife { id: TopicId(block.get_u128()), ix: TopicIx(block.get_u32()) };
+            offsets.insert((topic, block.get_u32()), Offset(block.get_i64()));
             entries += 1;
         }
     }
@@ -167,20 +167,6 @@ pub fn decode_clean_shutdown(bytes: &[u8]) -> Option<BrokerEpoch> {
     let (mut body, intact) = unseal(bytes)?;
     intact.then_some(())?;
     body.try_get_i64().ok().map(BrokerEpoch)
-}
-
-/// The contents of `partition.metadata`: the topic id that the directory belongs to (KIP-516).
-#[must_use]
-pub fn encode_partition_metadata(topic: TopicId) -> Bytes {
-    seal(|out| out.put_u128(topic.0))
-}
-
-/// Reads a `partition.metadata`; `None` if it is torn.
-#[must_use]
-pub fn decode_partition_metadata(bytes: &[u8]) -> Option<TopicId> {
-    let (mut body, intact) = unseal(bytes)?;
-    intact.then_some(())?;
-    body.try_get_u128().ok().map(TopicId)
 }
 
 /// Writes a small file whole, under a temporary name first; for the files whose contents are encoded here. Returns what to

@@ -247,7 +247,10 @@ impl Replicas {
         let partition = self.hot[slot].partition;
         let Some(log) = self.logs[slot].as_mut() else { return Ok(false) };
         let (from, hw) = (log.end(), log.high_watermark());
-        let cut = log.truncate_to(cx.disk, cx.guards, to)?;
+        let cut = match log.truncate_to(cx.disk, cx.guards, to) {
+            Ok(cut) => cut,
+            Err(error) => return Err(self.cut_failed(error, cx)),
+        };
         if cut {
             let (end, now_hw) = (log.end(), log.high_watermark());
             cx.trace(Trace::Truncated { partition, from, to: end, cause });
@@ -271,7 +274,9 @@ impl Replicas {
         let partition = self.hot[slot].partition;
         let Some(log) = self.logs[slot].as_mut() else { return Ok(()) };
         let (from, hw) = (log.end(), log.high_watermark());
-        log.truncate_fully_and_start_at(cx.disk, cx.guards, at)?;
+        if let Err(error) = log.truncate_fully_and_start_at(cx.disk, cx.guards, at) {
+            return Err(self.cut_failed(error, cx));
+        }
         // The watermark must not stay below the new start (R19).
         let now_hw = log.high_watermark();
         cx.trace(Trace::Truncated { partition, from, to: at.min(from), cause });
@@ -282,6 +287,15 @@ impl Replicas {
         self.note_lowered(slot);
         self.mark_log_dirty(slot);
         Ok(())
+    }
+
+    /// A cut failed, perhaps half way: the log is offline, and its end is not what it was. 1. A leader answers by what it has left. 2. Its
+    /// followers cut what was committed.
+    fn cut_failed(&mut self, error: DiskError, cx: &mut Cx) -> DiskError {
+        if !cx.guards.admits(guard::FailedCutEndsBroker, false) {
+            self.disk_failed = true;
+        }
+        error
     }
 
     fn note_lowered(&mut self, slot: usize) {

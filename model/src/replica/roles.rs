@@ -5,7 +5,7 @@
 
 use crate::guards::replication as guard;
 use crate::ids::{
-    BrokerEpoch, BrokerId, LeaderEpoch, Nanos, Now, Offset, PartitionEpoch, PartitionIx, TopicId, TopicIx,
+    BrokerEpoch, BrokerId, LeaderEpoch, Nanos, Now, Offset, PartitionEpoch, PartitionIx, TopicId, TopicIx, TopicLife,
 };
 use crate::log::Log;
 use crate::metadata::records::PartitionState;
@@ -81,7 +81,8 @@ impl Replicas {
         let log = match found {
             Some(log) => log,
             None => {
-                let name = DirName::Partition { topic: spec.topic_id, partition: spec.number };
+                let topic = TopicLife { id: spec.topic_id, ix: spec.topic };
+                let name = DirName::Partition { topic, partition: spec.number };
                 let dir = cx.disk.open_dir(name, true)?;
                 Log::create(cx.disk, dir, Offset::ZERO)?
             }

@@ -4,7 +4,7 @@
 //! headers of its record batches (offset, then length); anything else found there reads as one piece.
 
 use bytes::Bytes;
-use mirrorlab_model::ids::TopicId;
+use mirrorlab_model::ids::{TopicId, TopicIx, TopicLife};
 use mirrorlab_model::ports::{DirId, DirName, Disk, DiskError, FileId, FileName};
 use std::collections::BTreeMap;
 use std::fs;
@@ -42,7 +42,7 @@ fn dir_text(name: DirName) -> Option<String> {
     match name {
         DirName::Root => None,
         DirName::Metadata => Some("__cluster_metadata-0".to_owned()),
-        DirName::Partition { topic, partition } => Some(format!("{:032x}-{partition}", topic.0)),
+        DirName::Partition { topic, partition } => Some(format!("{:032x}-{}-{partition}", topic.id.0, topic.ix.0)),
     }
 }
 
@@ -51,7 +51,8 @@ fn dir_name(text: &str) -> Option<DirName> {
         return Some(DirName::Metadata);
     }
     let (topic, partition) = text.rsplit_once('-')?;
-    let topic = TopicId(u128::from_str_radix(topic, 16).ok()?);
+    let (id, ix) = topic.split_once('-')?;
+    let topic = TopicLife { id: TopicId(u128::from_str_radix(id, 16).ok()?), ix: TopicIx(ix.parse().ok()?) };
     Some(DirName::Partition { topic, partition: partition.parse().ok()? })
 }
 
@@ -66,7 +67,6 @@ fn file_text(name: FileName) -> String {
         FileName::LogStarts => "log-start-offset-checkpoint".to_owned(),
         FileName::CleanShutdown => ".kafka_cleanshutdown".to_owned(),
         FileName::MetaProperties => "meta.properties".to_owned(),
-        FileName::PartitionMetadata => "partition.metadata".to_owned(),
         FileName::QuorumState => "quorum-state".to_owned(),
         FileName::Alignments => "alignment-checkpoint".to_owned(),
         FileName::Temp(of) => format!("{of}.tmp"),
@@ -84,7 +84,6 @@ fn file_name(text: &str) -> Option<FileName> {
         "log-start-offset-checkpoint" => FileName::LogStarts,
         ".kafka_cleanshutdown" => FileName::CleanShutdown,
         "meta.properties" => FileName::MetaProperties,
-        "partition.metadata" => FileName::PartitionMetadata,
         "quorum-state" => FileName::QuorumState,
         "alignment-checkpoint" => FileName::Alignments,
         "cleaner-offset-checkpoint" => FileName::CleanerOffsets,

@@ -2,7 +2,7 @@ use super::node::{DiskModel, NodeDisk};
 use super::store::Store;
 use crate::rng::Seed;
 use bytes::{Bytes, BytesMut};
-use mirrorlab_model::ids::{NodeId, TopicId};
+use mirrorlab_model::ids::{NodeId, TopicId, TopicIx, TopicLife};
 use mirrorlab_model::ports::{DirName, Disk, FileId, FileName};
 
 /// The sizes that the memory goal rests on.
@@ -43,7 +43,13 @@ fn memory_at_scale() {
         for p in 0..PARTITIONS {
             // A thousand topics of a hundred partitions.
             let dir = view
-                .open_dir(DirName::Partition { topic: TopicId(u128::from(p / 100)), partition: p % 100 }, true)
+                .open_dir(
+                    DirName::Partition {
+                        topic: TopicLife { id: TopicId(u128::from(p / 100)), ix: TopicIx(0) },
+                        partition: p % 100,
+                    },
+                    true,
+                )
                 .unwrap();
             view.create(dir, FileName::Segment(0)).unwrap();
         }

@@ -5,7 +5,7 @@
 //! journaling file systems do, and different directories lose independently. Names of directories are entries of the root.
 
 use super::push_tight;
-use mirrorlab_model::ids::TopicId;
+use mirrorlab_model::ids::TopicLife;
 use mirrorlab_model::ports::{DirId, DirName, FileId, FileName};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -33,7 +33,6 @@ impl Key {
             FileName::LogStarts => (6, 0),
             FileName::CleanShutdown => (7, 0),
             FileName::MetaProperties => (8, 0),
-            FileName::PartitionMetadata => (9, 0),
             FileName::QuorumState => (10, 0),
             FileName::Alignments => (11, 0),
             FileName::Temp(of) => (12, i64::from(of)),
@@ -56,7 +55,6 @@ impl Key {
             6 => FileName::LogStarts,
             7 => FileName::CleanShutdown,
             8 => FileName::MetaProperties,
-            9 => FileName::PartitionMetadata,
             10 => FileName::QuorumState,
             11 => FileName::Alignments,
             13 => FileName::Cleaned(number),
@@ -266,7 +264,7 @@ pub(crate) struct TreeChange {
 
 #[derive(Clone, Debug)]
 struct TopicDirs {
-    id: TopicId,
+    life: TopicLife,
     /// Partition number and directory, in order.
     dirs: SmallVec<[(u32, u32); 2]>,
 }
@@ -276,7 +274,7 @@ struct TopicDirs {
 pub(crate) struct Tree {
     pub(crate) dirs: Vec<Dir>,
     topics: Vec<TopicDirs>,
-    by_topic: BTreeMap<TopicId, u32>,
+    by_topic: BTreeMap<TopicLife, u32>,
     metadata: Option<u32>,
     /// Directories made and removed since the last flush of the root.
     pub(crate) changes: Vec<TreeChange>,
@@ -335,7 +333,7 @@ impl Tree {
         match dir.topic {
             ROOT => DirName::Root,
             METADATA => DirName::Metadata,
-            topic => DirName::Partition { topic: self.topics[topic as usize].id, partition: dir.partition },
+            topic => DirName::Partition { topic: self.topics[topic as usize].life, partition: dir.partition },
         }
     }
 
@@ -356,7 +354,7 @@ impl Tree {
             DirName::Partition { topic, partition } => {
                 let topics = &mut self.topics;
                 let index = *self.by_topic.entry(topic).or_insert_with(|| {
-                    topics.push(TopicDirs { id: topic, dirs: SmallVec::new() });
+                    topics.push(TopicDirs { life: topic, dirs: SmallVec::new() });
                     topics.len() as u32 - 1
                 });
                 (index, partition)
@@ -416,7 +414,8 @@ impl Tree {
             DirName::Root => 1,
             DirName::Metadata => 2,
             DirName::Partition { topic, partition } => {
-                crate::rng::join((topic.0 as u64) ^ (topic.0 >> 64) as u64, u64::from(partition))
+                // Lives of one id draw alike, which does no harm.
+                crate::rng::join((topic.id.0 as u64) ^ (topic.id.0 >> 64) as u64, u64::from(partition))
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{partition, pieces, read_all, World};
 use bytes::Bytes;
-use mirrorlab_model::ids::TopicId;
+use mirrorlab_model::ids::{TopicId, TopicIx, TopicLife};
 use mirrorlab_model::ports::{DirName, Disk, DiskError, FileId, FileName};
 use mirrorlab_sim::disk::RealDisk;
 
@@ -55,7 +55,7 @@ fn directories(disk: &mut dyn Disk) {
     let one = disk.open_dir(partition(1), true).unwrap();
     assert_eq!(disk.open_dir(partition(1), true), Ok(one));
     assert_eq!(disk.open_dir(partition(1), false), Ok(one));
-    let earlier_topic = DirName::Partition { topic: TopicId(3), partition: 12 };
+    let earlier_topic = DirName::Partition { topic: TopicLife { id: TopicId(3), ix: TopicIx(0) }, partition: 12 };
     for name in [DirName::Metadata, partition(11), partition(0), earlier_topic] {
         disk.open_dir(name, true).unwrap();
     }
@@ -84,7 +84,6 @@ fn files_and_names(disk: &mut dyn Disk) {
         FileName::LogStarts,
         FileName::CleanShutdown,
         FileName::MetaProperties,
-        FileName::PartitionMetadata,
         FileName::QuorumState,
         FileName::Alignments,
         FileName::Temp(3),

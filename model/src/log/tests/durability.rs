@@ -180,7 +180,10 @@ fn a_checkpointed_start_above_what_survived_starts_anew() {
 #[test]
 fn an_empty_directory_gives_an_empty_log() {
     let mut rig = Rig::new();
-    rig.dir = rig.disk.open_dir(DirName::Partition { topic: TopicId(2), partition: 0 }, true).unwrap();
+    rig.dir = rig
+        .disk
+        .open_dir(DirName::Partition { topic: TopicLife { id: TopicId(2), ix: TopicIx(0) }, partition: 0 }, true)
+        .unwrap();
     rig.load(LoadFrom { start: Offset(4), ..LoadFrom::default() });
     assert_eq!(rig.bounds(), (4, 4, 4));
 }

@@ -13,7 +13,7 @@ mod truncate;
 
 use super::*;
 use crate::guards::Guards;
-use crate::ids::{LeaderEpoch, Nanos, Now, Offset, ProducerEpoch, ProducerId, TopicId};
+use crate::ids::{LeaderEpoch, Nanos, Now, Offset, ProducerEpoch, ProducerId, TopicId, TopicIx, TopicLife};
 use crate::ports::{DirId, DirName, Disk, FileName};
 use crate::record::{BatchBuilder, BatchMeta, BatchView};
 use crate::testing::MemDisk;
@@ -95,7 +95,9 @@ impl Rig {
     }
     pub fn starting_at(policy: LogPolicy, start: i64) -> Self {
         let mut disk = MemDisk::new();
-        let dir = disk.open_dir(DirName::Partition { topic: TopicId(1), partition: 0 }, true).unwrap();
+        let dir = disk
+            .open_dir(DirName::Partition { topic: TopicLife { id: TopicId(1), ix: TopicIx(0) }, partition: 0 }, true)
+            .unwrap();
         let log = Log::create(&mut disk, dir, Offset(start)).unwrap();
         Self { disk, dir, log, guards: Guards::default(), policy }
     }
