@@ -72,5 +72,6 @@ registry! { base 256;
     guard FailureIsNotOvertaken: "A failure that is on its way to be committed gives way to a stop, not to the end of what was given up.", "found by seed 299 of mirror/chaos_inside_a_task; spec 2.6", ["S37"];
     guard RetryAlignsAgain: "What failed before it was aligned is aligned at the retry, not copied.", "C16, spec 2.6", ["S37", "S35", "S36", "S30"];
     guard LostResetIsRepeated: "Who comes to lead a STOPPED partition whose log lost the markers and the reset of its stop writes them again.", "found by seed 20 of lifecycle/crash_at_every_step_of_stop; decision 13", ["S40", "L7"];
+    guard StopOutlivesItsTimer: "A stop whose time is over while STOPPED is being written has not failed if that is committed.", "found by seed 153 of swarm/beyond_tolerance; decision 12", ["S49", "L10"];
     guard FailedStopBeginsAnew: "A stop that failed begins with its position again when it is retried.", "found by seed 115 of mirror/chaos_inside_a_task; decisions 12, 13", ["L10", "L11", "L9"];
 }

@@ -182,6 +182,10 @@ impl MirrorManager {
         let (to, attempt) = (part.state, part.attempt);
         // A change that came meanwhile is judged by the new state.
         let later = part.change.take().filter(|change| change.to != write.state || change.position != write.position);
+        // 1. A stop is in its last step, and STOPPED is being written. 2. The time is over that the stop had. 3. STOPPED is committed:
+        // what took too long has come about, and is no failure any more.
+        let overtaken = to == MirrorState::Stopped && later.as_ref().is_some_and(|l| l.to == MirrorState::Failed);
+        let later = later.filter(|_| cx.guards.admits(guard::StopOutlivesItsTimer, !overtaken));
         if write.state != MirrorState::Unknown && (from != to || to == MirrorState::Failed) {
             cx.trace(Trace::MirrorStateChanged { partition, mirror, from, to, attempt });
         }

@@ -92,3 +92,22 @@ fn a_stop_that_failed_begins_with_its_position_again() {
         assert_eq!(known, on.then_some(LastPosition { epoch: LeaderEpoch(0), offset: Offset(1) }));
     }
 }
+
+/// Its time is over while STOPPED is being written: the write is committed, and nothing has failed.
+#[test]
+fn a_stop_that_came_about_late_has_not_failed() {
+    for on in [true, false] {
+        let mut rig = Rig::new();
+        rig.guards.set(guard::StopOutlivesItsTimer, on);
+        rig.fetching(0, "orders", 0);
+        rig.fetched(1, &[batch_at(0, 1, 0, 1)]);
+        let (topic, mirror) = (TopicIx(0), Some(MirrorIx(0)));
+        rig.metadata(&[Record::MirrorTopicStateChange { topic, mirror, desired: DesiredState::Stopped }]);
+        assert_eq!(rig.state(0).0, MirrorState::Stopping);
+        rig.with(|manager, task, cx, now| {
+            manager.enter(now, PartitionIx(0), MirrorState::Stopped, task, cx);
+            manager.fail(now, PartitionIx(0), FailCause::StopTimedOut, task, cx);
+        });
+        assert_eq!(rig.state(0).0, if on { MirrorState::Stopped } else { MirrorState::Failed });
+    }
+}
