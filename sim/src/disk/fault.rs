@@ -1,9 +1,9 @@
-//! Faults that strike while a node runs: calls that fail, bits that rot, an empty disk. (Stalls: `flush`; full: capacity.)
+//! Faults that strike while a node runs: calls that fail, an empty disk. (Stalls: `flush`; full: capacity; bits that rot: `rot`.)
 
-use super::node::{DiskModel, NodeDisk, LINKED};
+use super::node::{DiskModel, NodeDisk};
 use super::store::Store;
 use crate::rng::{join, Concern};
-use mirrorlab_model::ports::{DirName, DiskError, FileId, FileName};
+use mirrorlab_model::ports::{DiskError, FileId};
 use std::cell::Cell;
 
 /// Kinds of calls, as a set.
@@ -141,41 +141,6 @@ impl NodeDisk {
             active.failed.set(active.failed.get() + u64::from(fails));
             fails
         })
-    }
-
-    /// Flips one bit (0 to 7) of the byte at `pos`. Returns false if the file has no such byte, or it is not durable: what
-    /// is in memory does not rot. No other disk is affected. `truncate` and `append` go on from the rotten content.
-    pub fn rot(&mut self, store: &mut Store, file: FileId, pos: u64, bit: u8) -> bool {
-        let Some(f) = self.files.get_mut(file.0).filter(|f| f.flags & LINKED != 0 && pos < f.durable) else {
-            return false;
-        };
-        // The same place of the device also backs what a power loss may bring back.
-        let undo = self.extras.get_mut(&file.0).and_then(|extra| extra.undo.as_mut());
-        for image in std::iter::once(&mut f.image).chain(undo).chain(self.flushes.images_of(file.0)) {
-            store.rewrite(image, pos, pos + 1, |bytes| bytes.iter_mut().for_each(|b| *b ^= 1 << (bit & 7)));
-        }
-        true
-    }
-
-    /// Flips one drawn bit of a drawn log segment; returns where. Walks all files: meant for the rare fault.
-    pub fn rot_somewhere(&mut self, store: &mut Store, dir: Option<DirName>, ordinal: u64) -> Option<(FileId, u64)> {
-        let only = match dir {
-            Some(name) => Some(self.tree.find(name)?),
-            None => None,
-        };
-        let mut draw = self.seed.stream(Concern::DiskRot, u64::from(self.node.0), ordinal);
-        let segment = |id: u32, dir: u32| matches!(self.tree.name_of(dir, FileId(id)), Some((_, FileName::Segment(_))));
-        let mut candidates: Vec<(u32, u64)> = self
-            .files
-            .iter()
-            .filter(|(_, f)| f.flags & LINKED != 0 && only.is_none_or(|dir| dir == f.dir))
-            .map(|(id, f)| (id, f.durable))
-            .collect();
-        candidates.retain(|(id, durable)| *durable > 0 && self.files.get(*id).is_some_and(|f| segment(*id, f.dir)));
-        let (file, durable) = *candidates.get(draw.below(candidates.len() as u64) as usize)?;
-        let pos = draw.below(durable);
-        let bit = draw.below(8) as u8;
-        self.rot(store, FileId(file), pos, bit).then_some((FileId(file), pos))
     }
 
     /// The disk is replaced by an empty one. Ids go on, so that nothing old is taken for something new.

@@ -136,6 +136,45 @@ impl<'a> Look<'a> {
         self.store.piece(&self.image(file), index).clone()
     }
 
+    /// The appends of a file that rotted, ascending: which they are, and what was written there.
+    #[must_use]
+    pub fn rotten(&self, file: FileId) -> Vec<(u32, &'a Bytes)> {
+        match self.node.rotten.of(file.0) {
+            [] => Vec::new(),
+            of => self.store.spoilt(&self.image(file), of),
+        }
+    }
+
+    /// Nothing of this disk ever rotted.
+    #[must_use]
+    pub fn never_rotted(&self) -> bool {
+        self.node.rotten.is_empty()
+    }
+
+    /// Nothing of a file ever rotted.
+    #[must_use]
+    pub fn is_sound(&self, file: FileId) -> bool {
+        self.node.rotten.of(file.0).is_empty()
+    }
+
+    /// [`Look::bytes`] as they were written, whatever rotted since.
+    #[must_use]
+    pub fn sound_bytes(&self, file: FileId, index: u32) -> &'a [u8] {
+        let spoilt = self.rotten(file).into_iter().find(|(at, _)| *at == index);
+        spoilt.map_or_else(|| self.bytes(file, index), |(_, was)| was)
+    }
+
+    /// [`Look::sum`] of what was written, whatever rotted since.
+    #[must_use]
+    pub fn sound_sum(&self, file: FileId, appends: u32) -> Sum {
+        let mut sum = self.sum(file, appends);
+        for (at, was) in self.rotten(file).into_iter().filter(|(at, _)| *at < appends) {
+            let is = self.sum(file, at + 1).wrapping_sub(self.sum(file, at));
+            sum = sum.wrapping_sub(is).wrapping_add(xxh3_128(was));
+        }
+        sum
+    }
+
     /// The append that holds the byte at `pos`.
     #[must_use]
     pub fn append_at(&self, file: FileId, pos: u64) -> Option<u32> {

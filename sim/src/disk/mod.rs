@@ -14,6 +14,7 @@ pub mod journal;
 mod lineage;
 pub mod node;
 pub mod real;
+pub mod rot;
 pub mod store;
 mod tree;
 pub mod view;

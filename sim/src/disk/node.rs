@@ -3,6 +3,7 @@
 use super::fault::{Faults, Ops};
 use super::flush::Flushes;
 use super::journal::Journal;
+use super::rot::Rotten;
 use super::store::{Image, Store};
 use super::tree::{Change, Entry, Key, Tree, TreeChange, ROOT_DIR};
 use crate::rng::{join, Concern, Seed, Stream};
@@ -198,6 +199,7 @@ pub struct NodeDisk {
     pub(crate) changes: u64,
     pub(crate) flushes: Flushes,
     pub(crate) faults: Faults,
+    pub(crate) rotten: Rotten,
     pub(crate) crashes: u64,
     pub(crate) journal: Option<Box<Journal>>,
 }
@@ -220,6 +222,7 @@ impl NodeDisk {
             changes: 0,
             flushes: Flushes::default(),
             faults: Faults::default(),
+            rotten: Rotten::default(),
             crashes: 0,
             journal: None,
         }
@@ -380,6 +383,7 @@ impl NodeDisk {
         if let Some(mut f) = self.files.remove(file) {
             store.release(&mut f.image);
         }
+        self.rotten.forget(file);
         self.drop_extra(store, file);
     }
 

@@ -3,7 +3,7 @@
 use super::{partition, pieces, World};
 use bytes::Bytes;
 use mirrorlab_model::ports::FileName;
-use mirrorlab_sim::disk::{equal_prefix, shared_prefix};
+use mirrorlab_sim::disk::{equal_prefix, shared_prefix, CrashRules};
 
 #[test]
 fn replicas_share_one_lineage_and_forks_are_registered() {
@@ -105,6 +105,40 @@ fn bit_rot_stays_on_one_disk() {
     let (file, pos) = world.disks[1].rot_somewhere(&mut world.store, None, 0).unwrap();
     assert!(file == b && pos < good.len() as u64);
     assert_ne!(world.content(1, b), good);
+    world.check();
+}
+
+/// A checker sees what was written, as long as the rot stands there: until the file is cut below it, and again when a power loss
+/// undoes that. What is copied from the rotten file is what it is.
+#[test]
+fn what_rotted_is_remembered_by_its_own_disk() {
+    let mut world = World::new(2, 1);
+    let pieces = pieces(40);
+    let (a, b) = (world.settled(0, &pieces), world.settled(1, &pieces));
+    let look = |world: &World, n: usize, file| {
+        let look = world.disks[n].look(&world.store);
+        let rotten: Vec<u32> = look.rotten(file).iter().map(|(at, _)| *at).collect();
+        (rotten, look.sound_sum(file, 40), look.sound_bytes(file, 30).to_vec())
+    };
+    let whole = world.disks[0].look(&world.store).sum(a, 40);
+    let pos = world.disks[0].look(&world.store).end(a, 30);
+    assert!(world.disks[0].rot(&mut world.store, a, pos, 1));
+    assert_eq!(look(&world, 0, a), (vec![30], whole, pieces[30].to_vec()));
+    assert_ne!(world.disks[0].look(&world.store).sum(a, 40), whole);
+    assert_eq!(look(&world, 1, b).0, Vec::<u32>::new());
+    // The same bit once more; then another one of the same piece.
+    assert!(world.disks[0].rot(&mut world.store, a, pos, 1));
+    assert_eq!(look(&world, 0, a).0, Vec::<u32>::new());
+    assert!(world.disks[0].rot(&mut world.store, a, pos, 2));
+    // Rotten bytes that are written elsewhere are no rot there.
+    let copy = world.disks[0].look(&world.store).append(a, 30);
+    world.append(1, b, &copy);
+    assert_eq!(world.disks[1].look(&world.store).sound_bytes(b, 40), &copy[..]);
+    // Cut off, and back.
+    world.on(0, |d| d.truncate(a, pos)).unwrap();
+    assert_eq!(look(&world, 0, a).0, Vec::<u32>::new());
+    world.disks[0].power_loss(&mut world.store, &CrashRules::strict());
+    assert_eq!(look(&world, 0, a), (vec![30], whole, pieces[30].to_vec()));
     world.check();
 }
 
