@@ -213,4 +213,8 @@ pub enum Trace {
     SnapshotInstalled { end: i64 },
     /// A voter cuts its log, which parts from its leader's; it applied everything below `committed`.
     MetadataTruncated { to: i64, committed: i64 },
+    // -- damage
+    /// Bytes that should be a batch at this offset are none, or its CRC does not match: whoever tells this took nothing from there
+    /// on. It may be another replica's, or the source's, that is damaged.
+    CorruptFound { partition: PartitionIx, at: Offset },
 }

@@ -3,7 +3,7 @@
 
 use crate::broker::broker::Broker;
 use crate::guards::replication as guard;
-use crate::ids::{Now, Offset};
+use crate::ids::{BrokerEpoch, Now, Offset};
 use crate::log::checkpoint::{decode_clean_shutdown, read_small, Checkpoint, PartitionKey};
 use crate::log::{LoadFrom, Log, LogPolicy};
 use crate::ports::{Cx, DirId, DirName, DiskError, Effect, ExitReason, FileName, FlushToken};
@@ -38,7 +38,15 @@ impl Broker {
                 let from = LoadFrom { cleaned, ..load_from((topic, partition), clean, &hw, &recovery, &starts) };
                 let dir = cx.disk.open_dir(name, false)?;
                 // Topic configs are metadata, which is not on this disk: loading needs none of them.
-                let (log, _) = Log::load(cx.disk, dir, from, cx.guards, &LogPolicy::default())?;
+                let (log, recovered) = Log::load(cx.disk, dir, from, cx.guards, &LogPolicy::default())?;
+                // 1. A broker stops in order. 2. Its disk damages a batch; the log ends there when it is loaded. 3. By the marker
+                // nothing is missing: it stays in the ISR, leads, and everything behind the damage is lost on all replicas.
+                if recovered.damaged && !cx.guards.admits(guard::DamageUnsaysCleanStop, !clean) {
+                    self.life.previous_epoch = BrokerEpoch(-1);
+                }
+                if recovered.damaged {
+                    self.damaged.insert((topic, partition), log.end());
+                }
                 self.found.insert((topic, partition), log);
             }
         }

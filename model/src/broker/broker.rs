@@ -66,6 +66,8 @@ pub struct Broker {
     pub groups: Groups,
     /// Logs found at boot that no metadata claimed yet.
     pub(crate) found: BTreeMap<PartitionKey, Log>,
+    /// Those of them that were cut because something stored is damaged, and where.
+    pub(crate) damaged: BTreeMap<PartitionKey, crate::ids::Offset>,
     /// How the last stop ended, for the trace of adopted logs.
     pub(crate) clean: bool,
     pub(crate) flushes: Flushes,
@@ -112,6 +114,7 @@ impl Broker {
             ids: ProducerIdBlock::default(),
             groups: Groups::default(),
             found: BTreeMap::new(),
+            damaged: BTreeMap::new(),
             clean: false,
             flushes: Flushes::default(),
             chores: VecDeque::new(),

@@ -395,6 +395,9 @@ impl Broker {
         let found = log.as_ref()?;
         let (start, end, clean) = (found.start(), found.end(), self.clean);
         cx.trace(Trace::LogRecovered { partition, start, end, clean });
+        if let Some(at) = self.damaged.remove(&(topic, number)) {
+            cx.trace(Trace::CorruptFound { partition, at });
+        }
         log
     }
 

@@ -155,6 +155,7 @@ impl Consumer {
                 hash: range.hash,
             });
         }
+        let partition = s.partition;
         self.counts.read += delivered.records;
         self.counts.bytes += delivered.bytes;
         let advanced = delivered.next > s.offset;
@@ -163,7 +164,10 @@ impl Consumer {
             self.moved(slot);
         }
         if delivered.corrupt || !advanced {
-            self.counts.corrupt += u64::from(delivered.corrupt);
+            if delivered.corrupt {
+                self.counts.corrupt += 1;
+                cx.trace(Trace::CorruptFound { partition, at: delivered.next });
+            }
             self.delay(slot, now);
             return;
         }
@@ -174,7 +178,12 @@ impl Consumer {
     }
 
     fn on_error(&mut self, now: Now, slot: u32, error: ErrorCode, hint: Option<LeaderHint>, cx: &mut Cx) {
-        let partition = self.slots[slot as usize].partition;
+        let (partition, at) = (self.slots[slot as usize].partition, self.slots[slot as usize].offset);
+        if error == ErrorCode::CorruptMessage {
+            // The broker cannot tell any more where its batches begin.
+            self.counts.corrupt += 1;
+            cx.trace(Trace::CorruptFound { partition, at });
+        }
         let mut changed = Vec::new();
         // UNKNOWN_LEADER_EPOCH: the broker is behind, not we.
         if is_about_leadership(error) && error != ErrorCode::UnknownLeaderEpoch {

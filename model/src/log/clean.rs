@@ -63,6 +63,21 @@ pub struct Dirty {
     pub waits: bool,
 }
 
+/// Why a log is not cleaned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CleanError {
+    /// The disk's; the log is offline then.
+    Disk(DiskError),
+    /// The batch at this offset is damaged. The log is left as it is: Kafka calls it uncleanable (KIP-346).
+    Damaged(Offset),
+}
+
+impl From<DiskError> for CleanError {
+    fn from(error: DiskError) -> Self {
+        Self::Disk(error)
+    }
+}
+
 /// What a cleaning did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cleaned {
@@ -157,7 +172,7 @@ impl Log {
     /// `false`: there is nothing to swap, the log is as clean as it gets.
     ///
     /// # Errors
-    /// The disk's; the log is offline then.
+    /// See [`CleanError`].
     pub fn plan_cleaning(
         &mut self,
         disk: &mut dyn Disk,
@@ -166,9 +181,9 @@ impl Log {
         dirty: &Dirty,
         now: Now,
         wants: &mut Vec<FlushWant>,
-    ) -> Result<bool, DiskError> {
+    ) -> Result<bool, CleanError> {
         let groups = self.write_groups(disk, guards, policy, dirty, now);
-        let groups = groups.inspect_err(|_| self.flags.offline = true)?;
+        let groups = groups.inspect_err(|error| self.flags.offline |= matches!(error, CleanError::Disk(_)))?;
         if guards.admits(guard::CleanedIsFlushedBeforeSwap, groups.is_empty()) {
             // Nothing to flush, or the mutant, which swaps at once.
         } else {
@@ -191,11 +206,11 @@ impl Log {
         policy: &LogPolicy,
         dirty: &Dirty,
         now: Now,
-    ) -> Result<Vec<Group>, DiskError> {
+    ) -> Result<Vec<Group>, CleanError> {
         let count = (0..self.segment_count()).take_while(|at| self.segment_end(*at) <= dirty.upto).count();
         let mut sieve = Sieve::new(&self.producers, policy, now.wall_ms);
         for at in (0..count).filter(|at| self.segment_end(*at) > dirty.from) {
-            for bytes in self.batches_of(disk, at)? {
+            for bytes in self.batches_of(disk, at, guards)? {
                 if let Ok(batch) = BatchView::parse(&bytes) {
                     sieve.learn(&bytes, &batch, guards);
                 }
@@ -210,14 +225,25 @@ impl Log {
         Ok(groups)
     }
 
-    fn batches_of(&self, disk: &dyn Disk, at: usize) -> Result<Vec<Bytes>, DiskError> {
-        let segment = self.segment(at);
+    fn batches_of(&self, disk: &dyn Disk, at: usize, guards: &mut Guards) -> Result<Vec<Bytes>, CleanError> {
+        let (segment, mut next) = (self.segment(at), self.segment(at).base);
         let (mut batches, mut walk) = (Vec::new(), Walk::new(segment.file, 0, u64::from(segment.size)));
         loop {
             match walk.step(disk)? {
-                Step::Batch(bytes) => batches.push(bytes),
+                Step::Batch(bytes) => {
+                    // 1. A byte of a batch rots. 2. The cleaner drops one of its records and writes the rest anew, under a CRC of
+                    // its own. 3. From now on everybody takes the rotten byte for what was written.
+                    let sound = BatchView::parse(&bytes).is_ok_and(|batch| {
+                        next = batch.next_offset();
+                        batch.crc_valid()
+                    });
+                    if !guards.admits(guard::CrcCheckedOnCleaning, sound) {
+                        return Err(CleanError::Damaged(HeaderView::parse(&bytes).map_or(next, |h| h.base_offset())));
+                    }
+                    batches.push(bytes);
+                }
                 Step::End => return Ok(batches),
-                Step::Bad(_) => return Err(DiskError::Io),
+                Step::Bad(_) => return Err(CleanError::Damaged(next)),
             }
         }
     }
@@ -245,15 +271,15 @@ impl Log {
         policy: &LogPolicy,
         sieve: &mut Sieve<'_>,
         range: std::ops::Range<usize>,
-    ) -> Result<Option<Group>, DiskError> {
+    ) -> Result<Option<Group>, CleanError> {
         let (base, single) = (self.segment(range.start).base, range.len() == 1);
         let mut batches = Vec::new();
         for at in range.clone() {
-            batches.extend(self.batches_of(disk, at)?);
+            batches.extend(self.batches_of(disk, at, guards)?);
         }
         let (mut kept, mut changed) = (Vec::with_capacity(batches.len()), false);
         for (n, bytes) in batches.iter().enumerate() {
-            let Ok(batch) = BatchView::parse(bytes) else { return Err(DiskError::Io) };
+            let Ok(batch) = BatchView::parse(bytes) else { return Err(DiskError::Io.into()) };
             let left = match sieve.judge(&batch, guards) {
                 Left::All => Some(bytes.clone()),
                 Left::Some(rest) => Some(rest),

@@ -26,7 +26,7 @@ pub mod snapshot;
 pub mod truncate;
 
 pub use append::{AppendError, AppendInfo};
-pub use clean::{Cleaned, Dirty};
+pub use clean::{CleanError, Cleaned, Dirty};
 pub use epoch_cache::{EpochCache, EpochEntry};
 pub use log::{FlushTarget, FlushUpto, FlushWant, Log, Lowered};
 pub use policy::LogPolicy;

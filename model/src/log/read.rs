@@ -81,6 +81,8 @@ struct Wanted {
     upto: Offset,
     max_bytes: u32,
     min_one: bool,
+    /// The log ends here; what claims to reach further is damaged.
+    end: Offset,
 }
 
 impl Log {
@@ -109,7 +111,7 @@ impl Log {
         if from < self.start || from > self.end {
             return Err(ReadError::OutOfRange { start: self.start, end: self.end });
         }
-        let wanted = Wanted { from, upto: upto.min(self.end), max_bytes, min_one };
+        let wanted = Wanted { from, upto: upto.min(self.end), max_bytes, min_one, end: self.end };
         if from >= wanted.upto || (max_bytes == 0 && !min_one) {
             return Ok(0);
         }
@@ -291,6 +293,9 @@ fn read_at(
                 continue;
             }
         }
+        if trimmed.bytes == 0 && header.next_offset() > wanted.end {
+            return Err(beyond(&header, wanted.end));
+        }
         if !fits(&header, &wanted, trimmed.bytes) {
             trimmed.go_on = false;
             break;
@@ -304,6 +309,13 @@ fn read_at(
         out.drain(first..first + skip);
     }
     Ok(trimmed)
+}
+
+/// 1. A header rots on the leader's disk: it claims a last offset that was never written. 2. A reader asks for that batch; it does not
+/// end below the log's end, so that nothing is served, as if there were nothing. 3. The reader waits for ever, and nobody knows why.
+fn beyond(header: &HeaderView<'_>, end: Offset) -> ReadError {
+    let (need, have) = (header.next_offset().0, end.0);
+    ReadError::Corrupt(BatchError::Truncated { need: need.max(0) as usize, have: have.max(0) as usize })
 }
 
 fn fits(header: &HeaderView<'_>, wanted: &Wanted, bytes: u32) -> bool {
@@ -330,6 +342,9 @@ fn read_pieces(
                 if trimmed.bytes == 0 && header.last_offset() < wanted.from {
                     trimmed.at = walk.pos();
                     continue;
+                }
+                if trimmed.bytes == 0 && header.next_offset() > wanted.end {
+                    return Err(beyond(&header, wanted.end));
                 }
                 trimmed.go_on = false;
                 if !fits(&header, &wanted, trimmed.bytes) {

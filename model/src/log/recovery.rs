@@ -10,7 +10,8 @@ use crate::log::policy::LogPolicy;
 use crate::log::segment::{Segment, Step, Walk};
 use crate::log::snapshot::{decode_epochs, read_file};
 use crate::ports::{DirId, Disk, DiskError, FileName};
-use crate::record::BatchView;
+use crate::record::{BatchView, HeaderView};
+use bytes::Bytes;
 
 /// What the broker's own files say about a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ impl Default for LoadFrom {
 pub struct Recovered {
     /// Where the log was cut, if it was.
     pub cut: Option<Offset>,
+    /// It was cut below what was durable: that is no end of an unfinished write, something stored is damaged or gone.
+    pub damaged: bool,
     /// Bytes that were cut off, whole lost segments included.
     pub cut_bytes: u64,
     /// Batches whose CRC was checked.
@@ -91,6 +94,8 @@ impl Log {
         let mut scan = Scan::new(if trust { Offset(i64::MAX) } else { from.recovery_point });
         scan.cleaned = from.cleaned.unwrap_or_default();
         scan.run(disk, dir, &files, guards, policy)?;
+        let sure = scan.proof_from.max(from.start);
+        scan.recovered.damaged = scan.recovered.cut.is_some_and(|cut| cut < sure);
         let (active, closed) = scan.settle(disk, dir, from.start)?;
         let first = closed.first().unwrap_or(&active).base;
         let start = from.start.max(first);
@@ -168,6 +173,10 @@ fn merged(stored: &EpochCache, scan: &Scan) -> Vec<EpochEntry> {
     entries
 }
 
+fn is_sound(bytes: &[u8]) -> bool {
+    BatchView::parse(bytes).is_ok_and(|batch| batch.crc_valid())
+}
+
 impl Scan {
     fn new(proof_from: Offset) -> Self {
         Self {
@@ -194,9 +203,11 @@ impl Scan {
     ) -> Result<(), DiskError> {
         self.producers = files.iter().any(|name| matches!(name, FileName::ProducerSnapshot(_)));
         let mut lost = Vec::new();
-        for name in files {
-            let FileName::Segment(base) = *name else { continue };
-            let base = Offset(base);
+        let segments: Vec<Offset> = files
+            .iter()
+            .filter_map(|name| if let FileName::Segment(base) = name { Some(Offset(*base)) } else { None })
+            .collect();
+        for (at, base) in segments.iter().copied().enumerate() {
             // A name that a crash took leaves a gap between files, which no roll makes.
             let follows = self.segments.is_empty() || base == self.end;
             if self.recovered.cut.is_some() || !guards.admits(guard::SegmentsContiguous, follows) {
@@ -204,7 +215,7 @@ impl Scan {
                 lost.push(base);
                 continue;
             }
-            self.scan_segment(disk, dir, base, guards, policy)?;
+            self.scan_segment(disk, dir, (base, segments.get(at + 1).copied()), guards, policy)?;
         }
         // Newest first: a crash in between leaves a prefix.
         for base in lost.into_iter().rev() {
@@ -219,7 +230,7 @@ impl Scan {
         &mut self,
         disk: &mut dyn Disk,
         dir: DirId,
-        base: Offset,
+        (base, next): (Offset, Option<Offset>),
         guards: &mut Guards,
         policy: &LogPolicy,
     ) -> Result<(), DiskError> {
@@ -228,18 +239,28 @@ impl Scan {
         let mut segment = Segment::new(base, file);
         self.end = self.end.max(base);
         let mut walk = Walk::new(file, 0, len);
+        let mut last: Option<Bytes> = None;
         loop {
             match walk.step(&*disk)? {
-                Step::Batch(bytes) => match BatchView::parse(&bytes) {
-                    Ok(batch) if self.admits(&batch, guards) => {
-                        segment.note(&batch, policy.index_interval_bytes);
-                        self.note(&batch);
+                Step::Batch(bytes) => {
+                    let Ok(batch) = BatchView::parse(&bytes) else { break };
+                    // Compaction leaves gaps; and so does a header that names another last offset than was written.
+                    let gap = batch.base_offset() > self.end && self.end >= self.cleaned;
+                    if !self.admits(&batch, guards) || (gap && last.as_deref().is_some_and(|last| !is_sound(last))) {
+                        break;
                     }
-                    _ => break,
-                },
-                Step::End => break,
-                Step::Bad(_) => break,
+                    segment.note(&batch, policy.index_interval_bytes);
+                    self.note(&batch);
+                    last = Some(bytes.clone());
+                }
+                Step::End | Step::Bad(_) => break,
             }
+        }
+        // 1. A broker stops in order. 2. The last batch rots: it names a last offset that was never written. 3. The marker says that
+        // nothing has to be proven; the log ends at that offset, and acknowledges it to its leader.
+        let last = last.filter(|_| next != Some(self.end));
+        if let Some(last) = last.filter(|last| !guards.admits(guard::LastHeaderProven, is_sound(last))) {
+            self.take_back(&mut segment, &last);
         }
         if u64::from(segment.size) < disk.len(file) {
             self.recovered.cut = Some(self.end);
@@ -248,6 +269,14 @@ impl Scan {
         }
         self.segments.push(segment);
         Ok(())
+    }
+
+    /// The last batch of a segment is none.
+    fn take_back(&mut self, segment: &mut Segment, last: &[u8]) {
+        segment.cut(segment.size - last.len() as u32);
+        self.end = HeaderView::parse(last).map_or(segment.base, |header| header.base_offset());
+        self.all.truncate_from_end(self.end);
+        self.tail.truncate_from_end(self.end);
     }
 
     fn admits(&mut self, batch: &BatchView<'_>, guards: &mut Guards) -> bool {

@@ -234,7 +234,9 @@ impl Log {
             let mut walk = Walk::new(segment.file, segment.floor(from), u64::from(segment.size));
             while let Step::Batch(bytes) = walk.step(disk)? {
                 let Ok(batch) = BatchView::parse(&bytes) else { break };
-                if batch.last_offset() >= from {
+                // Below the recovery point nobody looked at a CRC. What rotted there says nothing of any producer.
+                let sound = guards.admits(guard::DamageTeachesNothing, batch.crc_valid());
+                if batch.last_offset() >= from && sound {
                     self.producers.apply(&batch, || !guards.admits(guard::PidResetAppliedOnLoad, false));
                 }
             }

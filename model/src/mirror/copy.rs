@@ -138,9 +138,7 @@ impl Fetcher {
         }
         match answer.error {
             ErrorCode::None => {
-                if slot.unproven {
-                    local.outcomes.push(Outcome::Proven(slot.partition));
-                }
+                let before = local.outcomes.len();
                 if let Some(slot) = self.slot_mut(answer.slot) {
                     (slot.source_hw, slot.answered_at, slot.unproven) = (answer.high_watermark, local.now.mono, false);
                 }
@@ -148,11 +146,22 @@ impl Fetcher {
                     Some(end) => self.on_diverging(answer.slot, end, local),
                     None => self.append(answer, batches, local),
                 }
+                // 1. A partition fails because a batch is damaged. 2. It is tried again, the source answers, and that counts as work
+                // taken up. 3. The same batch fails it again, for the first time: it never waits longer, nor uses up its budget.
+                let failed = local.outcomes[before..].iter().any(|outcome| matches!(outcome, Outcome::Fail(..)));
+                if slot.unproven && !failed {
+                    local.outcomes.insert(before, Outcome::Proven(slot.partition));
+                }
             }
             ErrorCode::OffsetOutOfRange => self.set_phase(answer.slot, Phase::Locating),
             ErrorCode::FencedLeaderEpoch | ErrorCode::NotLeaderOrFollower => self.on_new_leader(answer, local),
             ErrorCode::UnknownLeaderEpoch => self.on_unknown_epoch(answer, local),
-            // Unknown topic, another id, storage trouble, corrupt data: the source may come round.
+            ErrorCode::CorruptMessage => {
+                // The source found it out by itself: it cannot tell where a batch begins any more.
+                local.cx.trace(Trace::CorruptFound { partition: slot.partition, at: slot.offset });
+                local.outcomes.push(Outcome::Fail(slot.partition, FailCause::SourceCorrupt));
+            }
+            // Unknown topic, another id, storage trouble: the source may come round.
             _ => self.set_phase(answer.slot, self.set_aside(local)),
         }
     }
@@ -205,7 +214,9 @@ impl Fetcher {
                 }
                 Err(error) => {
                     let cause = if error.code() == ErrorCode::CorruptMessage {
-                        FailCause::OffsetMismatch
+                        let at = local.replicas.log(partition).map_or(slot.offset, |log| log.end());
+                        local.cx.trace(Trace::CorruptFound { partition, at });
+                        FailCause::SourceCorrupt
                     } else {
                         FailCause::Storage
                     };

@@ -188,6 +188,8 @@ pub enum FailCause {
     Storage,
     /// The answer did not fit the log.
     OffsetMismatch,
+    /// The source sent a batch that is damaged.
+    SourceCorrupt,
     /// The source's log contradicts ours; an operator must say which side wins.
     Diverged,
     /// The source mirrors this topic from us.
@@ -222,6 +224,7 @@ impl FailCause {
             Self::SourceClusterChanged => "The source cluster id changed",
             Self::Storage => "Storage error at the mirror leader",
             Self::OffsetMismatch => "The fetched offsets do not continue the log",
+            Self::SourceCorrupt => "The source sent a damaged batch: its CRC does not match",
             Self::Diverged => "diverged: the source's log contradicts the mirrored one",
             Self::LoopFound => {
                 "Detected mirror loop: the source mirrors this topic from this cluster, itself or through others"

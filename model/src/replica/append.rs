@@ -302,7 +302,17 @@ impl Replicas {
             else {
                 return Err(AppendError::Offline);
             };
-            let info = match log.append_as_follower(cx.disk, cx.guards, &policy.log, head, epoch_bound, now) {
+            let mut append =
+                |batches: &[Bytes]| log.append_as_follower(cx.disk, cx.guards, &policy.log, batches, epoch_bound, now);
+            let appended = match append(head) {
+                // What comes before a damaged batch is as good as ever, and says where the damage is.
+                Err(AppendError::Corrupt(error)) => match sound(head) {
+                    0 => Err(AppendError::Corrupt(error)),
+                    whole => append(&head[..whole]),
+                },
+                appended => appended,
+            };
+            let info = match appended {
                 Ok(info) => info,
                 // What stands, stands: the caller sees how far it went, and meets the error again at the next batch.
                 Err(error) => return total.ok_or(error),
@@ -480,6 +490,11 @@ impl Replicas {
     pub fn take_done(&mut self, into: &mut Vec<WaitDone>) {
         into.append(&mut self.done);
     }
+}
+
+/// How many batches there are before the first one that is damaged.
+fn sound(batches: &[Bytes]) -> usize {
+    batches.iter().take_while(|bytes| BatchView::parse(bytes).is_ok_and(|batch| batch.crc_valid())).count()
 }
 
 /// The epoch in a batch's header, if the bytes are a batch.

@@ -2,7 +2,7 @@
 //! Only logs that closed a segment are looked at; a log that waits for its watermark, its age or a flush is looked at again.
 
 use crate::ids::{Now, Offset, PartitionIx};
-use crate::log::{Cleaned, FlushWant};
+use crate::log::{CleanError, Cleaned, FlushWant};
 use crate::ports::Cx;
 use crate::replica::partition::{Hot, Replicas};
 use crate::trace::Trace;
@@ -52,7 +52,11 @@ impl Replicas {
                     planned.push((partition, wants));
                 }
                 Ok(false) => self.cleaned(at, Cleaned { from: dirty.from, upto: dirty.upto, at_ms: now.wall_ms }, cx),
-                Err(_) => self.take_offline(at),
+                Err(CleanError::Damaged(offset)) => {
+                    let partition = self.hot[at].partition;
+                    cx.trace(Trace::CorruptFound { partition, at: offset });
+                }
+                Err(CleanError::Disk(_)) => self.take_offline(at),
             }
             if dirty.waits {
                 self.note_to_clean(at);

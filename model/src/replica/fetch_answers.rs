@@ -8,6 +8,7 @@ use crate::ports::Cx;
 use crate::replica::partition::{mutant, Replicas, NONE};
 use crate::replica::replica_fetcher::{FetchState, Fetcher, FetcherConfig, FLUSH_LOOK};
 use crate::trace::CutCause;
+use crate::trace::Trace;
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{Body, FetchPartAnswer, FetchResponse, ListOffsetsResponse, Message};
 
@@ -95,7 +96,13 @@ impl Fetcher {
             // The leader is ahead: metadata is on its way here, and starts the partition anew.
             ErrorCode::FencedLeaderEpoch => self.fail(part.slot),
             // Everything else may heal: the leader is behind, or moved.
-            _ => self.delay(part.slot, until),
+            error => {
+                if error == ErrorCode::CorruptMessage {
+                    // The leader cannot tell any more where its batches begin.
+                    cx.trace(Trace::CorruptFound { partition: slot.partition, at: slot.fetch_offset });
+                }
+                self.delay(part.slot, until);
+            }
         }
     }
 
@@ -208,7 +215,13 @@ impl Fetcher {
                 replicas.take_offline(at);
                 self.fail(part.slot);
             }
-            Err(_) => self.delay(part.slot, until),
+            Err(error) => {
+                if error.code() == ErrorCode::CorruptMessage {
+                    let at = replicas.logs[at].as_ref().map_or(slot.fetch_offset, |log| log.end());
+                    cx.trace(Trace::CorruptFound { partition: slot.partition, at });
+                }
+                self.delay(part.slot, until);
+            }
         }
     }
 

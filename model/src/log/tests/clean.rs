@@ -1,7 +1,8 @@
 //! Log compaction: what stays, what goes and when, and what a crash at any step of a swap leaves.
 
 use super::*;
-use crate::log::clean::Dirty;
+use crate::guards::log as guard;
+use crate::log::clean::{CleanError, Dirty};
 use crate::ports::DiskError;
 use crate::record::control::end_txn_marker;
 use crate::record::ControlType;
@@ -225,6 +226,29 @@ fn the_last_batch_of_a_producer_stays_empty() {
     rig.load(LoadFrom { hw: rig.log.end(), ..LoadFrom::default() });
     assert_eq!(rig.last_sequence(9), Some(3));
     assert!(rig.lead(&keyed(&[("k", Some("next"))], 9, 4, false), 1).is_ok());
+}
+
+/// What rotted is not written anew under a good CRC: the log stays as it is, and is used on.
+#[test]
+fn a_damaged_batch_is_not_cleaned() {
+    for mutant in [false, true] {
+        let mut rig = filled();
+        rig.guards.set(guard::CrcCheckedOnCleaning, !mutant);
+        let segment = rig.log.segments().next().unwrap();
+        let (file, last) = (segment.file, segment.size - 2);
+        let size = rig.log.active.base;
+        rig.disk.rot(file, u64::from(last)); // a byte of a value
+        let dirty = rig.dirty_at(2_000);
+        let (disk, guards, policy) = (&mut rig.disk, &mut rig.guards, &rig.policy);
+        let planned = rig.log.plan_cleaning(disk, guards, policy, &dirty, now(2_000), &mut Vec::new());
+        if mutant {
+            assert_eq!(planned, Ok(true));
+        } else {
+            let Err(CleanError::Damaged(at)) = planned else { panic!("{planned:?}") };
+            assert!(at < size && !rig.log.is_offline() && !rig.log.is_being_cleaned());
+            rig.put("d", Some("goes on"));
+        }
+    }
 }
 
 /// A crash before or after any disk call of plan and swap: the log comes back whole, with the same table.

@@ -116,6 +116,48 @@ fn unclean_recovery_cuts_at_the_first_batch_that_does_not_prove_itself() {
     }
 }
 
+/// The marker says that nothing has to be proven; the last header names an offset that was never written.
+#[test]
+fn the_last_batch_proves_itself_after_a_clean_stop_too() {
+    for mutant in [false, true] {
+        let mut rig = Rig::with(tiny());
+        fill(&mut rig, 0..8);
+        rig.stop_clean();
+        let from = rig.checkpointed(true);
+        rig.guards.set(guard::LastHeaderProven, !mutant);
+        let (file, size) = (rig.log.active.file, rig.log.active.size / 2);
+        rig.disk.rot(file, u64::from(size) + 26); // the last offset delta of offset 7
+        let recovered = rig.load(from);
+        assert_eq!((recovered.damaged, rig.log.end()), (!mutant, Offset(if mutant { 9 } else { 7 })));
+        assert_eq!(recovered.cut, (!mutant).then_some(Offset(7)));
+    }
+}
+
+/// A damaged header in the middle ends the log, and a clean stop does not make that an end of what was written.
+#[test]
+fn a_damaged_header_is_no_torn_tail() {
+    for (clean, pos) in [(true, 26), (false, 26), (true, 11), (false, 11)] {
+        let mut rig = Rig::with(tiny());
+        fill(&mut rig, 0..8);
+        rig.stop_clean();
+        let from = rig.checkpointed(clean);
+        let second = rig.log.segments().nth(1).unwrap();
+        let (file, size) = (second.file, second.size / 3);
+        rig.disk.rot(file, u64::from(size) + pos); // offset 4: its last offset delta, its length
+        let recovered = rig.load(from);
+        assert_eq!((recovered.damaged, recovered.cut), (true, Some(Offset(4))), "{clean} {pos}");
+        assert_eq!(rig.log.end(), Offset(4));
+        fill(&mut rig, 4..6);
+    }
+    // What was never durable is a torn tail.
+    let mut rig = Rig::with(tiny());
+    fill(&mut rig, 0..8);
+    let from = rig.checkpointed(false);
+    rig.disk.rot(rig.log.active.file, 26);
+    let recovered = rig.load(from);
+    assert_eq!((recovered.damaged, recovered.cut), (false, Some(Offset(6))));
+}
+
 #[test]
 fn a_clean_stop_is_trusted_and_loses_nothing() {
     let mut rig = Rig::with(tiny());

@@ -35,6 +35,18 @@ fn limits_of_a_read() {
     assert_eq!(BatchView::parse(&batch).unwrap().base_offset(), Offset(40));
 }
 
+/// A header that claims more than the log holds is damage, and not the end of what can be read: its reader would wait for ever.
+#[test]
+fn a_batch_that_reaches_beyond_the_end_is_damaged() {
+    let mut rig = filled(LogPolicy::default(), 3);
+    rig.disk.rot(rig.log.active.file, 25); // the last offset delta, by 256
+    for from in [0, 2] {
+        let (mut hint, mut out) = (ReadHint::NONE, Vec::new());
+        let found = rig.log.read(&rig.disk, Offset(from), Offset(6), 10_000, true, &mut hint, &mut out);
+        assert!(matches!(found, Err(ReadError::Corrupt(_))) && out.is_empty(), "{from}: {found:?}");
+    }
+}
+
 #[test]
 fn a_hint_leads_on_and_never_astray() {
     let mut rig = filled(tiny(), 50);
