@@ -395,7 +395,7 @@ impl Broker {
         let found = log.as_ref()?;
         let (start, end, clean) = (found.start(), found.end(), self.clean);
         cx.trace(Trace::LogRecovered { partition, start, end, clean });
-        if let Some(at) = self.damaged.remove(&(topic, number)) {
+        if let Some(at) = self.damaged.remove(&key) {
             cx.trace(Trace::CorruptFound { partition, at });
         }
         log

@@ -90,6 +90,8 @@ pub struct Life {
     pub is_fresh: bool,
     /// Who led when it was noted; `u16::MAX`: it does not lead with that log any more.
     pub position_by: u16,
+    /// A leader of an earlier term that copied on after it was noted; `u16::MAX`: none did.
+    pub copied_late: u16,
 }
 
 impl Life {
@@ -118,6 +120,7 @@ impl Life {
             source: None,
             is_fresh: false,
             position_by: u16::MAX,
+            copied_late: u16::MAX,
         }
     }
     /// The newest state.

@@ -26,6 +26,7 @@ pub(super) fn appended<S: Sight>(
     s34_epoch_floor::appended(cx, g, origin, epoch, local);
     if origin == Origin::Mirror {
         s33_fence_at_stop::appended(cx, g, local);
+        s39_position::copied(cx, g, local);
         g.more().mirrored_epoch = epoch;
     } else {
         if origin == Origin::Client {

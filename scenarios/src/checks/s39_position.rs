@@ -1,6 +1,7 @@
 //! S39 Position. The last mirrored position is set once per stop, before any local batch, and says where mirroring ended: the
-//! end of the mirrored part of the log, and the epoch of its last batch. It is committed before STOPPED, and cleared only when
-//! the next session begins to copy.
+//! end of the mirrored part of the log, and the epoch of its last batch; or a place before, if a leader that was deposed without
+//! knowing it copied on and came to lead again. It is committed before STOPPED, and cleared only when the next session begins to
+//! copy.
 
 use super::cx::Cx;
 use super::ghost::PartitionGhost;
@@ -43,6 +44,14 @@ pub(super) fn state_committed<S: Sight>(cx: &mut Cx<'_, S>, life: &Life, state: 
     }
 }
 
+/// A leader appended a mirrored batch in its leader epoch `local`.
+pub(super) fn copied<S: Sight>(cx: &Cx<'_, S>, g: &mut PartitionGhost, local: LeaderEpoch) {
+    let Some(life) = g.more.as_mut().and_then(|m| m.life.as_mut()) else { return };
+    if life.position.is_some() && local < life.last().leader_epoch {
+        life.copied_late = cx.slot;
+    }
+}
+
 /// A local batch is appended at the leader: by a producer, or by a stop.
 pub(super) fn local<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, base: Offset, local: LeaderEpoch) {
     let slot = cx.slot;
@@ -60,12 +69,14 @@ pub(super) fn local<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, base: 
     let Some(log) = cx.replica(slot).map(|r| r.log) else { return };
     let last = logs::epoch_before(log, base);
     let found = LastPosition { epoch: last, offset: base };
-    // Another leader may lack what the one that noted the position had not replicated yet. Of a log that had no records left the
-    // bytes may tell less than its epochs did.
+    // Another leader may lack what the one that noted the position had not replicated yet. One that had not heard of its end copied
+    // on, and leads again: the position is where the two sides part, or before it. Of a log that had no records left the bytes may
+    // tell less than its epochs did.
+    let late = life.copied_late == slot && base > position.offset && last < local;
     let holds = match same {
         true if base == log.start() => position.offset == base && position.epoch >= last,
         true => position == found,
-        false => base <= position.offset && last <= position.epoch,
+        false => late || (base <= position.offset && last <= position.epoch),
     };
     if !holds {
         cx.broken("S39", format_args!("the position where mirroring ended: {}", say(found)), say(position));

@@ -3,8 +3,10 @@
 //! A record is acknowledged when all members of the ISR have it, and those are at least `min.insync.replicas`. So fewer than
 //! so many replicas of a partition may have stopped uncleanly since they were last in sync; and where `min.insync.replicas` is
 //! 1, one may, if all are in sync just then. An empty disk is worse than a crash, because nothing is left of what had been
-//! flushed either: everybody has to be in sync. The metadata of the active controllers says who is; whom a strike hit counts as in doubt
-//! until its broker is in service again and in every ISR.
+//! flushed either: everybody has to be in sync. Who stops in order loses nothing, but leaves the ISR to the others: one of
+//! them has to be beyond doubt, for a broker that was struck stands in the ISR until its session ends, and may lead again
+//! (KIP-966, the last known leader). The metadata of the active controllers says who is in sync; whom a strike hit counts as in
+//! doubt until its broker is in service again and in every ISR.
 
 use crate::format::action::Action;
 use crate::lab::Lab;
@@ -37,6 +39,13 @@ impl Tolerance {
         };
         for (_, partition) in image.partitions().filter(|(_, p)| p.state.replicas.contains(&broker)) {
             let state = &partition.state;
+            if matches!(action, Action::Shutdown { .. }) {
+                let mut others = state.isr.iter().filter(|b| **b != broker).peekable();
+                if state.isr.contains(&broker) && others.peek().is_some() && others.all(doubtful) {
+                    return Err(format!("{} would be left to those in doubt", place(image, partition)));
+                }
+                continue;
+            }
             let in_doubt = state.replicas.iter().filter(|b| doubtful(b)).count() as u32;
             let least = image.topic_config(partition.topic).min_insync_replicas.min(state.replicas.len() as u32);
             let all_in_sync = in_doubt == 0 && state.isr.len() == state.replicas.len() && state.isr.len() > 1;

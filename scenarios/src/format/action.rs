@@ -680,6 +680,13 @@ impl Action {
         )
     }
 
+    /// Whether it is done within what replicas can stand only if others are sound just then: it may lose something, or it goes in
+    /// order and leaves what it had to them.
+    #[must_use]
+    pub const fn leans_on_others(&self) -> bool {
+        self.may_lose() || matches!(self, Self::Shutdown { .. })
+    }
+
     /// The node that it is about, if it names one.
     #[must_use]
     pub const fn node(&self) -> Option<&NodeRef> {

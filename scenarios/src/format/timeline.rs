@@ -138,7 +138,7 @@ impl Build<'_> {
             self.check_permanent(t, action);
         }
         let within_tolerance = t.boolean(&mut self.cx, "within_tolerance").unwrap_or(false);
-        if let Some(action) = action.as_ref().filter(|action| within_tolerance && !action.may_lose()) {
+        if let Some(action) = action.as_ref().filter(|action| within_tolerance && !action.leans_on_others()) {
             let span = t.key_span("within_tolerance");
             let message = format!("`{}` takes nothing that replicas would have to make good", action.name());
             self.cx.error(&span, "conflict", message, "remove `within_tolerance`".to_owned());

@@ -128,12 +128,12 @@ fn within_tolerance_every_strike_that_may_lose_something_asks_first() {
     let mut risks = 0;
     for seed in 0..40 {
         let plan = Plan::resolve(&scenario, seed, &Overrides::default());
-        assert!(plan.stage.timeline.iter().all(|step| step.within_tolerance == step.action.may_lose()));
+        assert!(plan.stage.timeline.iter().all(|step| step.within_tolerance == step.action.leans_on_others()));
         risks += plan.stage.timeline.iter().filter(|step| step.within_tolerance).count();
         round_trip(&plan, &scenario);
         // The mode changes no draw.
         let mut same = Plan::resolve(&free, seed, &Overrides::default()).stage.timeline;
-        same.iter_mut().for_each(|step| step.within_tolerance = step.action.may_lose());
+        same.iter_mut().for_each(|step| step.within_tolerance = step.action.leans_on_others());
         assert_eq!(plan.stage.timeline, same);
     }
     assert!(risks > 40);

@@ -347,6 +347,32 @@ fn s39_sees_a_position_that_is_not_where_mirroring_ended() {
     }
 }
 
+/// A leader that does not know of its end copies on, and leads again: what it copied lies behind the position that another one
+/// noted. Found by seed 2029 of swarm/lifecycle.
+#[test]
+fn s39_takes_a_position_before_what_a_deposed_leader_copied_and_no_other() {
+    let comes_back = |copied: bool| {
+        let mut lived = Lived::copying();
+        lived.play.change(1, 2, OURS + 1, 0b111, 0);
+        lived.play.lead(1, 2, OURS + 1);
+        lived.order(DesiredState::Stopped);
+        assert_eq!(lived.commit(1, &[record(1, M::Stopping, OURS + 1, 3)]), NOTHING);
+        assert_eq!(lived.commit(1, &[position(1, Some((THEIRS, 5)))]), NOTHING);
+        if copied {
+            let own = lived.play.replica(1, 1);
+            (own.leads, own.epoch) = (true, LeaderEpoch(OURS));
+            assert_eq!(lived.play.append(1, 1, Origin::Mirror, &batch(5, THEIRS, 3)), NOTHING);
+        } else {
+            lived.play.store(1, 1, &batch(5, THEIRS, 3));
+        }
+        lived.play.change(1, 1, OURS + 2, 0b111, 0);
+        lived.play.lead(1, 1, OURS + 2);
+        lived.play.append(1, 1, Origin::Coordinator, &placed(&reset(8), 8, OURS + 2))
+    };
+    assert_eq!(comes_back(true), NOTHING);
+    assert!(comes_back(false).contains(&"S39".to_owned()));
+}
+
 #[test]
 fn s40_sees_a_stop_without_a_reset_and_producers_that_outlive_it() {
     let mut lived = Lived::copying();

@@ -191,7 +191,7 @@ fn step(chaos: &Chaos, stage: &Stage, at: Time, one: Move) -> Step {
         name: None,
         trigger,
         permanent: false,
-        within_tolerance: chaos.mode == Some(Mode::WithinTolerance) && one.action.may_lose(),
+        within_tolerance: chaos.mode == Some(Mode::WithinTolerance) && one.action.leans_on_others(),
         expect_error: one.once.then(|| ANY_ANSWER.to_owned()),
         action: one.action,
     }
