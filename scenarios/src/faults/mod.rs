@@ -100,7 +100,7 @@ impl Striker {
     /// Carries out one action.
     pub fn strike(&mut self, lab: &mut Lab, stage: &Stage, action: &Action, over: &BTreeSet<String>) -> Done {
         let mut done = Done { text: format!("{}{}", action.name(), target_text(action)), ..Done::default() };
-        if action.may_lose() {
+        if action.leans_on_others() {
             let struck = action.struck().map_or_else(Vec::new, |node| nodes(lab, node, over));
             self.tolerance.note(lab, &struck, action);
         }

@@ -19,6 +19,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tolerance {
     doubtful: BTreeMap<NodeId, Nanos>,
+    /// Who stops in order, likewise.
+    leaving: BTreeMap<NodeId, Nanos>,
 }
 
 impl Tolerance {
@@ -34,14 +36,16 @@ impl Tolerance {
         let Some(image) = lab.setup.image(&lab.world, cluster) else {
             return Err("no controller can tell who is in sync".to_owned());
         };
-        let doubtful = |b: &BrokerId| {
-            *b != broker && lab.setup.broker_node(cluster, *b).is_some_and(|n| self.doubtful.contains_key(&n))
+        let is_in = |set: &BTreeMap<NodeId, Nanos>, b: &BrokerId| {
+            *b != broker && lab.setup.broker_node(cluster, *b).is_some_and(|n| set.contains_key(&n))
         };
+        let doubtful = |b: &BrokerId| is_in(&self.doubtful, b);
         for (_, partition) in image.partitions().filter(|(_, p)| p.state.replicas.contains(&broker)) {
             let state = &partition.state;
             if matches!(action, Action::Shutdown { .. }) {
-                let mut others = state.isr.iter().filter(|b| **b != broker).peekable();
-                if state.isr.contains(&broker) && others.peek().is_some() && others.all(doubtful) {
+                let mut others = state.isr.iter().filter(|b| **b != broker);
+                let stays = |b: &BrokerId| !doubtful(b) && !is_in(&self.leaving, b);
+                if state.isr.contains(&broker) && others.clone().any(doubtful) && !others.any(stays) {
                     return Err(format!("{} would be left to those in doubt", place(image, partition)));
                 }
                 continue;
@@ -60,27 +64,31 @@ impl Tolerance {
     /// Notes whom a strike hits.
     pub fn note(&mut self, lab: &Lab, struck: &[NodeId], action: &Action) {
         let until = lab.world.now() + action.lasting().map_or(Nanos::ZERO, |t| t.nanos());
+        let set = if action.may_lose() { &mut self.doubtful } else { &mut self.leaving };
         for node in struck.iter().filter(|node| broker_at(lab, **node).is_some()) {
-            let since = self.doubtful.entry(*node).or_insert(until);
+            let since = set.entry(*node).or_insert(until);
             *since = until.max(*since);
         }
     }
 
     /// Those who are in service and in every ISR again are beyond doubt: they came in as replicas whose disks nobody trusts.
     fn forget(&mut self, lab: &Lab) {
-        let now = lab.world.now();
-        self.doubtful.retain(|node, until| {
-            if now <= *until || lab.world.node(*node).condition != Condition::Up {
-                return true;
-            }
-            let running = lab.world.node(*node).broker().is_some_and(|b| b.is_running());
-            let place = broker_at(lab, *node);
-            let image = place.and_then(|(cluster, _)| lab.setup.image(&lab.world, cluster));
-            let (true, Some((_, broker)), Some(image)) = (running, place, image) else { return true };
-            let lacks = |p: &PartitionImage| p.state.replicas.contains(&broker) && !p.state.isr.contains(&broker);
-            !image.is_active(broker) || image.partitions().any(|(_, p)| lacks(p))
-        });
+        self.doubtful.retain(|node, until| !is_back(lab, *node, *until));
+        self.leaving.retain(|node, until| !is_back(lab, *node, *until));
     }
+}
+
+/// Whether a node that was to be away until then is in service and in every ISR again.
+fn is_back(lab: &Lab, node: NodeId, until: Nanos) -> bool {
+    if lab.world.now() <= until || lab.world.node(node).condition != Condition::Up {
+        return false;
+    }
+    let running = lab.world.node(node).broker().is_some_and(|b| b.is_running());
+    let place = broker_at(lab, node);
+    let image = place.and_then(|(cluster, _)| lab.setup.image(&lab.world, cluster));
+    let (true, Some((_, broker)), Some(image)) = (running, place, image) else { return false };
+    let lacks = |p: &PartitionImage| p.state.replicas.contains(&broker) && !p.state.isr.contains(&broker);
+    image.is_active(broker) && !image.partitions().any(|(_, p)| lacks(p))
 }
 
 fn broker_at(lab: &Lab, node: NodeId) -> Option<(u8, BrokerId)> {
