@@ -12,16 +12,30 @@ use std::collections::BTreeMap;
 
 /// Cuts and acknowledged records in them, by excuse.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Losses(BTreeMap<&'static str, (Excuse, u64, u64)>);
+pub(crate) struct Losses {
+    by: BTreeMap<&'static str, (Excuse, u64, u64)>,
+    /// Batches that rotted on some disk, and those of them that somebody found.
+    rotten: (u64, u64),
+}
 
 /// All that was cut so far.
 pub(crate) fn of(ghost: &Ghost) -> Losses {
     let mut losses = Losses::default();
     let partitions = ghost.clusters.iter().flat_map(|cluster| &cluster.partitions);
     for cut in partitions.filter_map(|p| p.more.as_ref()).flat_map(|more| &more.cuts) {
-        let (_, cuts, records) = losses.0.entry(cut.excuse.name()).or_insert((cut.excuse, 0, 0));
+        let (_, cuts, records) = losses.by.entry(cut.excuse.name()).or_insert((cut.excuse, 0, 0));
         *cuts += 1;
         *records += cut.acked;
+    }
+    let partitions = ghost.clusters.iter().flat_map(|cluster| &cluster.partitions);
+    for more in partitions.filter_map(|p| p.more.as_ref()) {
+        losses.rotten.1 += more.rotten.iter().filter(|rot| rot.found).count() as u64;
+        losses.rotten.0 += more.rotten.len() as u64;
+        if more.rotten_away > 0 {
+            let (_, cuts, records) = losses.by.entry(Excuse::BitRot.name()).or_insert((Excuse::BitRot, 0, 0));
+            *cuts += 1;
+            *records += more.rotten_away;
+        }
     }
     losses
 }
@@ -33,19 +47,32 @@ pub(crate) fn is_within_tolerance(stage: &Stage) -> bool {
 }
 
 impl Losses {
-    /// `cut_EXCUSE` and `lost_EXCUSE`: partitions that were cut, and acknowledged records in that.
+    /// `rotten_batches` and `rotten_batches_found`, if there are any; `cut_EXCUSE` and `lost_EXCUSE`: partitions that were cut, and acknowledged records in that.
     pub fn figures(&self, figures: &mut BTreeMap<String, f64>) {
-        for (name, (_, cuts, records)) in &self.0 {
+        for (name, (_, cuts, records)) in &self.by {
             let name = name.replace(' ', "_");
             figures.insert(format!("cut_{name}"), *cuts as f64);
             figures.insert(format!("lost_{name}"), *records as f64);
+        }
+        if self.rotten.0 > 0 {
+            figures.insert("rotten_batches".to_owned(), self.rotten.0 as f64);
+            figures.insert("rotten_batches_found".to_owned(), self.rotten.1 as f64);
         }
     }
 
     /// What cannot have been lost by faults that replicas can stand.
     pub fn violation(&self, now: Nanos) -> Option<Violation> {
-        let faults = |excuse| matches!(excuse, Excuse::UncleanElection | Excuse::LossyCrashes | Excuse::UncleanStops);
-        let (excuse, _, records) = self.0.values().find(|(excuse, _, records)| faults(*excuse) && *records > 0)?;
+        let faults = |excuse| {
+            matches!(
+                excuse,
+                Excuse::UncleanElection
+                    | Excuse::LossyCrashes
+                    | Excuse::UncleanStops
+                    | Excuse::BitRot
+                    | Excuse::OlderCopy
+            )
+        };
+        let (excuse, _, records) = self.by.values().find(|(excuse, _, records)| faults(*excuse) && *records > 0)?;
         Some(Violation {
             id: "S6".to_owned(),
             says: "No acknowledged record is lost by faults that replicas can stand.".to_owned(),

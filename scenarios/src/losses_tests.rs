@@ -4,7 +4,7 @@ use super::*;
 use crate::format::Scenario;
 
 fn losses(excuse: Excuse, records: u64) -> Losses {
-    Losses([(excuse.name(), (excuse, 1, records))].into_iter().collect())
+    Losses { by: [(excuse.name(), (excuse, 1, records))].into_iter().collect(), rotten: (0, 0) }
 }
 
 #[test]

@@ -36,6 +36,7 @@ marks! {
     Aligned "aligned" "an alignment cut what the source does not have";
     MirrorTruncated "mirror-truncated" "a mirror leader's log was cut";
     Recovered "recovered-unclean" "a log was recovered after an unclean stop";
+    CorruptFound "corrupt-found" "a batch whose CRC does not match was found, and not taken";
     Rolled "rolled" "a segment was rolled";
     Cleaned "cleaned" "a log was compacted";
     LogStartMoved "log-start-moved" "a log start rose";
@@ -136,6 +137,7 @@ impl Marks {
                 Mark::Aligned
             }
             Trace::Truncated { .. } => Mark::Truncated,
+            Trace::CorruptFound { .. } => Mark::CorruptFound,
             Trace::LogRecovered { clean: false, .. } => Mark::Recovered,
             Trace::Rolled { .. } => Mark::Rolled,
             Trace::Cleaned { .. } => Mark::Cleaned,

@@ -109,6 +109,8 @@ pub enum LastStop {
     DiskFailed,
     /// The disk was wiped.
     Wiped,
+    /// The disk was set back to an earlier copy of it.
+    Restored,
 }
 
 /// One node.

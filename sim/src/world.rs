@@ -375,7 +375,7 @@ impl World {
 
     fn bring_down_by(&mut self, node: NodeId, how: LastStop, rules: &CrashRules) {
         let n = &mut self.nodes[usize::from(node.0)];
-        if n.condition == Condition::Down && how != LastStop::Wiped {
+        if n.condition == Condition::Down && !matches!(how, LastStop::Wiped | LastStop::Restored) {
             // A start that was under way is called off.
             n.incarnation += 1;
             return;
@@ -399,7 +399,7 @@ impl World {
                 n.disk.kill(&mut self.store);
                 crate::net::Down::Exited
             }
-            LastStop::Wiped => {
+            LastStop::Wiped | LastStop::Restored => {
                 n.disk.kill(&mut self.store);
                 n.disk.wipe(&mut self.store);
                 crate::net::Down::PowerLoss

@@ -86,7 +86,7 @@ impl World {
 
     /// Ends a process and sets its disk back to an earlier copy, all of it durable.
     pub fn restore_disk(&mut self, node: NodeId, copy: &DiskCopy) {
-        self.bring_down(node, LastStop::Wiped);
+        self.bring_down(node, LastStop::Restored);
         self.nodes[usize::from(node.0)].disk.restore(&mut self.store, copy);
     }
 }

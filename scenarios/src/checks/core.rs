@@ -9,9 +9,9 @@ use super::roster::{slot_of, Part, Place, Roster};
 use super::sight::{LogSight, Sight};
 use super::transactions;
 use super::{
-    l01_decided, l02_everywhere, l03_registered, l04_leaders, l05_in_sync, l06_watermark, l07_stable, l08_mirrored,
-    l09_no_transient_state, l10_desired, l11_retried, l13_consumers, l14_metadata, l16_bad_neighbours, l17_quorum,
-    l19_time, lives, mirror_events, s01_valid_log, s02_log_matching, s03_leader_completeness,
+    damage, l01_decided, l02_everywhere, l03_registered, l04_leaders, l05_in_sync, l06_watermark, l07_stable,
+    l08_mirrored, l09_no_transient_state, l10_desired, l11_retried, l13_consumers, l14_metadata, l16_bad_neighbours,
+    l17_quorum, l19_time, lives, mirror_events, s01_valid_log, s02_log_matching, s03_leader_completeness,
     s04_candidate_completeness, s05_quorum_superset, s06_no_global_loss, s07_watermarks, s08_repeatable_read,
     s09_epochs, s10_one_writer, s11_no_zombie_ack, s12_membership, s13_metadata, s14_unclean_exclusion, s15_recovery,
     s16_idempotence, s17_producer_table, s18_atomicity, s19_stable, s21_log_start, s22_visible_ends,
@@ -148,12 +148,13 @@ impl Core {
         let Part::Broker(slot) = part else { return };
         c.broker(slot).stop = Some(stop);
         c.broker(slot).applied = (0, 0);
-        if stop == Stop::Wiped {
+        if matches!(stop, Stop::Wiped | Stop::Restored) {
             // What another disk promised: the empty one does not, even if its first start ends before it loads anything.
             c.promised.retain(|(of, _), _| *of != slot);
         }
-        let lossy = matches!(stop, Stop::Lossy | Stop::Failed | Stop::Wiped);
-        for (ix, g) in c.partitions.iter_mut().enumerate() {
+        let lossy = matches!(stop, Stop::Lossy | Stop::Failed | Stop::Wiped | Stop::Restored);
+        let ClusterGhost { partitions, copies, promised, .. } = c;
+        for (ix, g) in partitions.iter_mut().enumerate() {
             let Some(at) = g.position(slot) else { continue };
             if stop != Stop::Clean {
                 g.members[at].set_doubtful();
@@ -167,6 +168,14 @@ impl Core {
             if stop == Stop::Wiped {
                 let slot = g.members[at].slot;
                 g.members[at] = ghost::wiped(slot);
+            }
+            if stop == Stop::Restored {
+                let ix = PartitionIx(ix as u32);
+                let copy = copies.get(&(slot, ix));
+                g.members[at] = ghost::Member::set_back(copy.map_or(ghost::wiped(slot), |(member, _)| *member));
+                if let Some((member, true)) = copy {
+                    promised.insert((slot, ix), member.end);
+                }
             }
             if let Some(more) = g.more.as_mut() {
                 more.fetchers.retain(|f| f.0 != node);
@@ -284,6 +293,15 @@ impl Core {
             | Trace::MirrorFetcherAdded { .. }
             | Trace::MirrorFetcherRemoved { .. }
             | Trace::MirrorStateChanged { .. } => mirror_events::on_event(&mut cx, ghost, &event.trace),
+            Trace::CorruptFound { partition, at } => {
+                let g = c.partition(partition);
+                damage::found(g, at);
+                // A mirror leader's fetcher tells of what its source sent.
+                let source = g.more.as_ref().and_then(|more| more.source);
+                if let Some((c, there)) = source.and_then(|(at, ix)| Some((clusters.get_mut(usize::from(at))?, ix))) {
+                    damage::found(c.partition(there), at);
+                }
+            }
             Trace::CleaningBegun { partition, .. } => {
                 // What this replica has committed is all there, for the last time.
                 cx.at.partition = Some(partition);
@@ -451,6 +469,7 @@ fn truncated<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: Offset, c
     }
     let epoch = cx.replica(cx.slot).map_or(LeaderEpoch::NONE, |r| super::logs::epoch_before(r.log, to));
     s51_legal_compaction::shortened(g, cx.slot, to);
+    damage::is_cut(g, cx.slot, to);
     let m = &mut g.members[own];
     m.set_end(to);
     m.set_cut(true);
@@ -470,7 +489,11 @@ fn recovered<S: Sight>(
     let Some(own) = seated(cx, g) else { return };
     let inside = g.members[own].cut_inside();
     let stop = if g.members[own].torn() && stop != Some(Stop::Failed) { Some(Stop::Lossy) } else { stop };
-    s15_recovery::recovered(cx, g.members[own], (stop, inside), promised, end, clean);
+    let rotten = damage::is_cut(g, cx.slot, end);
+    s15_recovery::recovered(cx, g.members[own], (stop, inside), promised, (end, rotten), clean);
+    if rotten && end < g.members[own].end {
+        g.members[own].set_rotten();
+    }
     s51_legal_compaction::recovered(cx, g, end, stop == Some(Stop::Wiped));
     g.members[own].set_torn(false);
     g.members[own].set_cut(false);
@@ -619,7 +642,9 @@ impl Core {
                     step: sight.step(),
                 };
                 let mut cx = Cx { sight, roster: &self.roster, report: &mut self.report, at, slot: u16::MAX };
-                s06_no_global_loss::at_end(&mut cx, &self.ghost.clusters[cluster].partitions[ix]);
+                let g = &mut self.ghost.clusters[cluster].partitions[ix];
+                s06_no_global_loss::at_end(&mut cx, g);
+                damage::at_end(&mut cx, g);
             }
         }
         all.extend_from_slice(self.settle(sight));

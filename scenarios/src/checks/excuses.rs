@@ -69,11 +69,16 @@ pub enum Excuse {
     /// what they deleted; so did markers of transactions, and it ends those with the next ones. Kafka's own limit of compacted
     /// topics.
     AwayTooLong,
+    /// Bits that a disk had stored flipped: what stood there can be read from no replica that has it so, and a log that was cut
+    /// there when it was loaded ends there.
+    BitRot,
+    /// The disks of a cluster were set back to an older copy of themselves: what was written since is not there.
+    OlderCopy,
 }
 
 impl Excuse {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::UncleanElection,
         Self::LossyCrashes,
         Self::UncleanStops,
@@ -92,6 +97,8 @@ impl Excuse {
         Self::OpenTransaction,
         Self::NoSourcePartition,
         Self::AwayTooLong,
+        Self::BitRot,
+        Self::OlderCopy,
     ];
 
     /// Its name in reports.
@@ -116,6 +123,8 @@ impl Excuse {
             Self::OpenTransaction => "open transaction",
             Self::NoSourcePartition => "no such partition at the source",
             Self::AwayTooLong => "away for longer than delete.retention.ms",
+            Self::BitRot => "bit rot",
+            Self::OlderCopy => "older copy",
         }
     }
 
@@ -144,6 +153,13 @@ impl Excuse {
                 "A replica, or a mirror, was away for longer than delete.retention.ms: tombstones and markers of transactions went \
                  before it saw them. Kafka's own limit of compacted topics."
             }
+            Self::BitRot => {
+                "Bits that a disk had stored flipped: that was found, and what stood there, or behind it in a log that had to be \
+                 cut there, is lost at that replica."
+            }
+            Self::OlderCopy => {
+                "The disks of min.insync.replicas or more replicas were set back to an older copy: what was written since is lost."
+            }
         }
     }
 
@@ -158,13 +174,15 @@ impl Excuse {
             | Self::NodeDown
             | Self::CutOff
             | Self::NoController
-            | Self::SourceDown => Whose::Environment,
+            | Self::SourceDown
+            | Self::BitRot => Whose::Environment,
             // An unclean election is a setting that prefers service to data.
             Self::UncleanElection
             | Self::OrderedCut
             | Self::SourceRefuses
             | Self::OrderWaits
             | Self::FailedForGood
+            | Self::OlderCopy
             | Self::NoSourcePartition => Whose::Operator,
             Self::SourceCut | Self::AwayTooLong => Whose::Environment,
             Self::NoResetPolicy | Self::OpenTransaction => Whose::Client,

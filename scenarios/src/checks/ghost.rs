@@ -49,6 +49,10 @@ impl Member {
     const CUT: u16 = 16;
     /// See [`Member::cut_inside`].
     const INSIDE: u16 = 32;
+    /// See [`Member::lossy_by`].
+    const RESTORED: u16 = 64;
+    /// See [`Member::lossy_by`].
+    const ROTTEN: u16 = 128;
 
     fn new(slot: u16) -> Self {
         let zero = Offset::ZERO;
@@ -83,7 +87,7 @@ impl Member {
     }
     /// It holds what is committed again: its last stop does not count any more.
     pub fn absolve(&mut self) {
-        self.flags &= !(Self::DOUBTFUL | Self::LOSSY);
+        self.flags &= !(Self::DOUBTFUL | Self::LOSSY | Self::RESTORED | Self::ROTTEN);
     }
     /// Its log was cut in this life: a power loss may bring back what was cut, because a cut is no more durable than a write.
     #[must_use]
@@ -112,6 +116,24 @@ impl Member {
     /// See [`Member::torn`].
     pub fn set_torn(&mut self, on: bool) {
         self.flags = if on { self.flags | Self::TORN } else { self.flags & !Self::TORN };
+    }
+    /// What made it lossy, if it was neither power nor a whole disk.
+    #[must_use]
+    pub fn lossy_by(&self) -> Option<Excuse> {
+        match self.flags & (Self::RESTORED | Self::ROTTEN) {
+            0 => None,
+            Self::ROTTEN => Some(Excuse::BitRot),
+            _ => Some(Excuse::OlderCopy),
+        }
+    }
+    /// Its log had to be cut where bits of it had flipped.
+    pub fn set_rotten(&mut self) {
+        self.flags |= Self::ROTTEN | Self::LOSSY;
+    }
+    /// Its disk was set back to what it held when it was like this.
+    #[must_use]
+    pub fn set_back(copy: Self) -> Self {
+        Self { flags: copy.flags & (Self::KNOWN | Self::CUT) | Self::RESTORED | Self::LOSSY | Self::TORN, ..copy }
     }
     /// It lost power, or its disk.
     pub fn set_lossy(&mut self, on: bool) {
@@ -159,6 +181,23 @@ pub struct Cut {
     pub at: Nanos,
 }
 
+/// A batch that rotted on one replica's disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rot {
+    /// Whose.
+    pub slot: u16,
+    /// Its first offset.
+    pub from: Offset,
+    /// After its last offset.
+    pub to: Offset,
+    /// Who reads from below here may meet it.
+    pub holds: Offset,
+    /// Somebody refused it: a reader, a follower, a mirror, or its own broker when it loaded it.
+    pub found: bool,
+    /// Its log was cut below it since.
+    pub gone: bool,
+}
+
 /// Epoch and last sequence by producer id, ascending. Nearly always one: no heap then.
 pub type Sequences = SmallVec<[(i64, (i16, i32)); 1]>;
 
@@ -193,6 +232,10 @@ pub struct More {
     pub states_lost: bool,
     /// What was committed, if it is compacted.
     pub compaction: Option<Box<super::compaction::Compaction>>,
+    /// What rotted: the replica's slot, the batch, and whether somebody told that it is damaged.
+    pub rotten: Vec<Rot>,
+    /// Acknowledged records that can be read from no replica any more, because they rotted on all of them.
+    pub rotten_away: u64,
     /// The transactions of its log.
     pub txns: Option<Box<super::transactions::Fold>>,
 }
@@ -331,6 +374,11 @@ impl PartitionGhost {
     #[must_use]
     pub fn excuse(&self) -> Option<Excuse> {
         let least = self.min_isr.max(1);
+        if self.lossy() >= least {
+            if let Some(cause) = self.members.iter().filter(|m| m.lossy()).filter_map(Member::lossy_by).max() {
+                return Some(cause);
+            }
+        }
         if self.unclean != LeaderEpoch::NONE {
             if self.unclean_allowed {
                 return Some(Excuse::UncleanElection);
@@ -450,6 +498,8 @@ pub enum Stop {
     Failed,
     /// The disk was replaced by an empty one.
     Wiped,
+    /// The disk was set back to an earlier copy of it.
+    Restored,
 }
 
 /// One broker.
@@ -482,6 +532,9 @@ pub struct ClusterGhost {
     pub lost: std::collections::BTreeSet<NodeId>,
     /// Log ends that were durable when a broker was about to stop, by slot and partition.
     pub promised: BTreeMap<(u16, PartitionIx), Offset>,
+    /// Replicas as they were when a copy of their disks was made, by slot and partition; and whether that is what the copy holds
+    /// for certain, because their broker ran.
+    pub copies: BTreeMap<(u16, PartitionIx), (Member, bool)>,
     /// What clients were told as ends, by client and partition: the lineage and the end.
     pub told_ends: BTreeMap<(u32, PartitionIx), (u32, Offset)>,
     /// How far the partitions of `__mirror_state` were read, and in which lineage. Empty: there is no such topic yet.

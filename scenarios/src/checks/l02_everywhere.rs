@@ -13,7 +13,9 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
                 continue;
             }
             let node = look.roster.broker(p.cluster, m.slot);
-            if node.is_some_and(|n| look.sight.is_up(n)) {
+            if look.is_rotten_at(p, m.end) {
+                look.excuse("L2", Excuse::BitRot, Some(p), node);
+            } else if node.is_some_and(|n| look.sight.is_up(n)) {
                 look.stall(
                     "L2",
                     Some(p),

@@ -20,7 +20,9 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
             if g.isr & (1 << (at as u32 & 31)) != 0 {
                 continue;
             }
-            if broker.is_some_and(|n| look.sight.is_up(n)) {
+            if look.is_rotten_at(p, m.end) {
+                look.excuse("L5", Excuse::BitRot, Some(p), broker);
+            } else if broker.is_some_and(|n| look.sight.is_up(n)) {
                 let got = format!("ISR {:b}; it is at {} of {}", g.isr, m.end, g.true_hw);
                 look.stall("L5", Some(p), broker, "every live replica in the ISR", got);
             } else {

@@ -20,6 +20,8 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
         let live = g.members.iter().filter(up).count() as u32;
         if live < g.min_isr {
             look.excuse("L6", Excuse::TooFewReplicas, Some(p), Some(node));
+        } else if look.rot_holds_a_follower(p) {
+            look.excuse("L6", Excuse::BitRot, Some(p), Some(node));
         } else {
             look.stall("L6", Some(p), Some(node), format!("a watermark at the log end, {end}"), hw);
         }

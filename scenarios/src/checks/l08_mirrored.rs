@@ -29,6 +29,9 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
             return look.excuse("L8", Excuse::SourceDown, Some(p), Some(node));
         };
         let (expected, end, hw) = (source.log.high_watermark(), own.log.end(), own.log.high_watermark());
+        if (end != expected || hw != expected) && look.rot_holds_a_mirror(p) {
+            return look.excuse("L8", Excuse::BitRot, Some(p), Some(node));
+        }
         if end != expected || hw != expected {
             let got = format!("end {end}, watermark {hw}; fetching: {}", mirror.fetching);
             look.stall(

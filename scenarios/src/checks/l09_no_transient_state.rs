@@ -22,6 +22,8 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
             look.excuse("L9", Excuse::NodeDown, Some(p), Some(node));
         } else if look.too_few(p) {
             look.excuse("L9", Excuse::TooFewReplicas, Some(p), Some(node));
+        } else if look.rot_holds_a_follower(p) {
+            look.excuse("L9", Excuse::BitRot, Some(p), Some(node));
         } else {
             look.stall("L9", Some(p), Some(node), "a state that awaits nothing", mirror.state.name());
         }

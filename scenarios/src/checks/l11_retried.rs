@@ -28,6 +28,8 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) -> Option<Nanos> {
             look.excuse("L11", Excuse::SourceRefuses, Some(p), Some(node));
         } else if mirror.retries && !look.lacks_source(p) && look.source_is_down(p) {
             look.excuse("L11", Excuse::SourceDown, Some(p), Some(node));
+        } else if mirror.retries && look.rot_holds_a_mirror(p) {
+            look.excuse("L11", Excuse::BitRot, Some(p), Some(node));
         } else if mirror.retries {
             due = due.zip(mirror.retry_at).map(|(last, at)| last.max(at));
             let got = "FAILED, to be retried";

@@ -21,7 +21,9 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
             let Some(replica) = leader.and_then(|n| look.sight.replica(n, ix)) else { continue }; // L4
             let (stable, hw) = (replica.log.last_stable(), replica.log.high_watermark());
             let end = if position.read_committed { stable } else { hw };
-            if position.offset < end {
+            if position.offset < end && look.is_rotten_at(p, position.offset) {
+                look.excuse("L13", Excuse::BitRot, Some(p), Some(node));
+            } else if position.offset < end {
                 look.stall(
                     "L13",
                     Some(p),

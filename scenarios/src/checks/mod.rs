@@ -8,6 +8,7 @@
 pub mod compaction;
 pub mod core;
 pub mod cx;
+mod damage;
 pub mod excuses;
 pub mod ghost;
 mod l01_decided;

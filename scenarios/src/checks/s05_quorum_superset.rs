@@ -78,7 +78,11 @@ pub(super) fn position<S: Sight>(
 ) {
     let slot = super::roster::slot_of(follower);
     let Some(m) = g.position(slot).map(|at| g.members[at]) else { return };
-    if position > m.end && m.known() && !m.lossy() && !matches!(stop, Some(Stop::Lossy | Stop::Failed | Stop::Wiped)) {
+    if position > m.end
+        && m.known()
+        && !m.lossy()
+        && !matches!(stop, Some(Stop::Lossy | Stop::Failed | Stop::Wiped | Stop::Restored))
+    {
         beyond(cx, slot, m.end, position);
     }
 }

@@ -1,11 +1,11 @@
 //! S17 Producer table. On every replica, after every restart and every cut, the producer table is the fold of the log; PID
 //! resets included. A producer whose newest batch lies below the log start may still be known (from a snapshot), and one that
 //! was silent for long may be forgotten: both are Kafka's. Compaction keeps the newest batch of each producer; but a cut may make
-//! one of those that it took the newest again, and the snapshot knows it.
+//! one of those that it took the newest again, and the snapshot knows it. Of what rotted in a log its table may know nothing.
 
 use super::cx::Cx;
 use super::logs;
-use super::sight::{LogSight, Sight};
+use super::sight::{LogSight, RotSight, Sight};
 use mirrorlab_model::ids::Offset;
 use mirrorlab_model::record::{BatchView, ControlType};
 use smallvec::SmallVec;
@@ -20,11 +20,17 @@ type Newest = SmallVec<[(i64, (i16, i32, i64)); 2]>;
 pub(super) struct Fold {
     newest: Newest,
     reset: Offset,
+    /// Batches that rotted in this log: who stands in them may be known, from before, or not.
+    rotten: Vec<RotSight>,
+    unreadable: SmallVec<[i64; 2]>,
+    /// A marker rotted: whatever it says of producers is not known to a table that was rebuilt.
+    is_open: bool,
 }
 
 impl Fold {
-    pub(super) fn new() -> Self {
-        Self { newest: Newest::new(), reset: Offset(-1) }
+    pub(super) fn of<S: Sight>(cx: &Cx<'_, S>, slot: u16) -> Self {
+        let rotten = cx.node_of(slot).map_or_else(Vec::new, |node| cx.sight.rotten(node, cx.partition()));
+        Self { newest: Newest::new(), reset: Offset(-1), rotten, unreadable: SmallVec::new(), is_open: false }
     }
 
     /// Whether a log is short enough to be folded, and holds anything.
@@ -35,6 +41,10 @@ impl Fold {
 
     /// The next batch.
     pub(super) fn see(&mut self, batch: &BatchView<'_>) {
+        if self.rotten.iter().any(|rot| rot.from == batch.base_offset()) {
+            self.is_open |= batch.is_control();
+            self.unreadable.push(batch.producer().0);
+        }
         if batch.is_control() {
             if batch.control_type() == Some(ControlType::MirrorPidReset) {
                 self.newest.clear();
@@ -55,9 +65,12 @@ impl Fold {
 
     /// The whole log was seen: compares with the table. Below `loose` it may lack what the table knows.
     pub(super) fn finish<S: Sight>(&self, cx: &mut Cx<'_, S>, slot: u16, log: S::Log<'_>, loose: Offset) {
+        if self.is_open {
+            return;
+        }
         let table = log.producers();
         let mut wrong = None;
-        for entry in table.entries() {
+        for entry in table.entries().filter(|entry| !self.unreadable.contains(&entry.producer.0)) {
             let in_log = entry.last_offset >= log.start();
             let known = self.find(entry.producer.0);
             let found = (entry.epoch.0, entry.last_sequence, entry.last_offset.0);
@@ -73,7 +86,9 @@ impl Fold {
         if wrong.is_none() {
             let oldest = table.entries().map(|e| e.last_offset.0).filter(|o| *o >= 0).min();
             let missing = self.newest.iter().find(|(id, k)| {
-                table.get(mirrorlab_model::ids::ProducerId(*id)).is_none() && oldest.is_some_and(|o| o < k.2)
+                !self.unreadable.contains(id)
+                    && table.get(mirrorlab_model::ids::ProducerId(*id)).is_none()
+                    && oldest.is_some_and(|o| o < k.2)
             });
             wrong = missing.map(|(id, k)| (*id, Some(*k), None));
         }
@@ -87,7 +102,7 @@ impl Fold {
 /// The table of a replica against its log, for this check alone.
 pub(super) fn table<S: Sight>(cx: &mut Cx<'_, S>, slot: u16, loose: Offset) {
     let Some(replica) = cx.replica(slot).filter(|r| !r.offline && Fold::fits(r.log)) else { return };
-    let mut fold = Fold::new();
+    let mut fold = Fold::of(cx, slot);
     logs::for_each(replica.log, replica.log.start(), replica.log.end(), |batch| {
         fold.see(batch);
         true

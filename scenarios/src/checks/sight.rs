@@ -79,6 +79,17 @@ pub struct ReplicaSight<L> {
     pub offline: bool,
 }
 
+/// A batch that rotted on a replica's disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RotSight {
+    /// Its first offset, as it was written.
+    pub from: Offset,
+    /// After its last one.
+    pub to: Offset,
+    /// Who reads from below here may meet it: what tells how long it is has rotted as well, and with that where the next one begins.
+    pub holds: Offset,
+}
+
 /// A mirrored partition at its leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MirrorSight {
@@ -174,6 +185,9 @@ pub trait Sight {
     fn broker_epoch(&self, node: NodeId) -> Option<BrokerEpoch>;
     /// A replica in a running broker.
     fn replica(&self, node: NodeId, partition: PartitionIx) -> Option<ReplicaSight<Self::Log<'_>>>;
+    /// What rotted of a replica's log and stands there still; of a broker that is down as well. Its log is
+    /// shown as it was written.
+    fn rotten(&self, node: NodeId, partition: PartitionIx) -> Vec<RotSight>;
     /// What a running broker believes as leader.
     fn leader(&self, node: NodeId, partition: PartitionIx) -> Option<LeaderSight>;
     /// All partitions that a running broker hosts.

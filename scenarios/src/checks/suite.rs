@@ -73,6 +73,7 @@ impl Suite {
                 LastStop::PowerLoss => (Stop::Lossy, None),
                 LastStop::DiskFailed => (Stop::Failed, None),
                 LastStop::Wiped => (Stop::Wiped, None),
+                LastStop::Restored => (Stop::Restored, None),
             };
             self.core.on_stop(sight, NodeId(at as u16), stop, broken);
             if node.cut_inside {
@@ -84,6 +85,16 @@ impl Suite {
     /// A process is about to be stopped from outside: notes what its disk promises to keep (S15). Optional.
     pub fn before_stop(&mut self, world: &World, setup: &Setup, node: NodeId) {
         self.core.before_stop(&WorldSight { world, setup }, node);
+    }
+
+    /// Bits of what a node's disk holds flipped.
+    pub fn rotted(&mut self, world: &World, setup: &Setup, node: NodeId) {
+        self.core.rotted(&WorldSight { world, setup }, node);
+    }
+
+    /// A copy of a node's disk was made.
+    pub fn copied(&mut self, world: &World, setup: &Setup, node: NodeId) {
+        self.core.copied(&WorldSight { world, setup }, node);
     }
 
     /// What is not so yet, in the converge phase.

@@ -41,6 +41,7 @@ pub enum Kind {
     VoteGranted,
     MetadataReplicated,
     MetadataTruncated,
+    CorruptFound,
     /// A process ended by itself.
     Exited,
 }

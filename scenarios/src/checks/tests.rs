@@ -2,6 +2,7 @@
 
 mod compacted;
 mod compaction;
+mod damage;
 mod excused;
 mod fake;
 mod live;

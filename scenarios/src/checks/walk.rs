@@ -37,7 +37,8 @@ fn walk<S: Sight>(
     // One that is elected and does not know it yet may end below what its predecessor's log was walked up to: that is S3's.
     let from = from.max(log.start()).min(log.end());
     let mut bytes = s01_valid_log::Bytes::from(from);
-    let mut fold = (!replica.offline && s17_producer_table::Fold::fits(log)).then(s17_producer_table::Fold::new);
+    let mut fold =
+        (!replica.offline && s17_producer_table::Fold::fits(log)).then(|| s17_producer_table::Fold::of(cx, slot));
     logs::for_each(log, if fold.is_some() { log.start() } else { from }, log.end(), |batch| {
         if let Some(fold) = &mut fold {
             fold.see(batch);

@@ -1,7 +1,7 @@
 //! A simulated world as checks see it.
 
 use super::sight::{
-    LeaderSight, LogSight, MirrorSight, PositionSight, ProducerSight, ReplicaSight, Sight, Sum, VoterSight,
+    LeaderSight, LogSight, MirrorSight, PositionSight, ProducerSight, ReplicaSight, RotSight, Sight, Sum, VoterSight,
 };
 use crate::setup::Setup;
 use mirrorlab_model::client::consumer::Awaits;
@@ -10,7 +10,8 @@ use mirrorlab_model::ids::{BrokerEpoch, Nanos, NodeId, Now, Offset, PartitionIx}
 use mirrorlab_model::log::{EpochEntry, Log, ProducerStates};
 use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::mirror::records::StateKey;
-use mirrorlab_model::ports::{FileId, Lane};
+use mirrorlab_model::ports::{DirName, FileId, FileName, Lane};
+use mirrorlab_model::record::HeaderView;
 use mirrorlab_model::replica::Role;
 use mirrorlab_model::states::{DesiredState, MirrorState, StateRecord};
 use mirrorlab_model::trace::TraceEvent;
@@ -29,7 +30,8 @@ pub struct WorldSight<'w> {
     pub setup: &'w Setup,
 }
 
-/// A log in memory, and its node's disk.
+/// A log in memory, and its node's disk. What rotted there is shown as it was written: no check but S52 has to know of it, and
+/// what it was taken for elsewhere is what they find.
 #[derive(Clone, Copy, Debug)]
 pub struct WorldLog<'w> {
     log: &'w Log,
@@ -79,13 +81,13 @@ impl LogSight for WorldLog<'_> {
         self.file(segment).map_or(0, |f| self.disk.appends(f))
     }
     fn batch(&self, segment: usize, at: u32) -> &[u8] {
-        self.file(segment).map_or(&[], |f| self.disk.bytes(f, at))
+        self.file(segment).map_or(&[], |f| self.disk.sound_bytes(f, at))
     }
     fn sum(self, segment: usize, batches: u32) -> Sum {
-        self.file(segment).map_or(0, |f| self.disk.sum(f, batches))
+        self.file(segment).map_or(0, |f| self.disk.sound_sum(f, batches))
     }
     fn lineage(self, segment: usize) -> Option<LineageId> {
-        self.disk.lineage(self.file(segment)?)
+        self.disk.lineage(self.file(segment).filter(|f| self.disk.is_sound(*f))?)
     }
 }
 
@@ -96,6 +98,26 @@ impl WorldSight<'_> {
     fn up(&self, node: NodeId) -> Option<&mirrorlab_sim::node::Node> {
         Some(self.world.node(node)).filter(|n| n.condition == Condition::Up)
     }
+}
+
+/// The batches of a directory's segments that rotted.
+fn rotten(disk: Look<'_>, dir: DirName) -> Vec<RotSight> {
+    let files = disk.dir(dir).into_iter().flat_map(|dir| disk.files(dir));
+    let segments: Vec<(i64, FileId)> = files
+        .filter_map(|(name, file)| if let FileName::Segment(base) = name { Some((base, file)) } else { None })
+        .collect();
+    let mut found = Vec::new();
+    for (at, (_, file)) in segments.iter().enumerate().filter(|(_, (_, file))| !disk.is_sound(*file)) {
+        let next = segments.get(at + 1).map_or(i64::MAX, |(base, _)| *base);
+        for (piece, was) in disk.rotten(*file) {
+            let Ok(sound) = HeaderView::parse(was) else { continue };
+            let (from, to) = (sound.base_offset(), sound.next_offset());
+            let place = |h: &HeaderView<'_>| (h.size(), h.base_offset(), h.last_offset());
+            let framed = HeaderView::parse(disk.bytes(*file, piece)).is_ok_and(|is| place(&is) == place(&sound));
+            found.push(RotSight { from, to, holds: if framed { to } else { Offset(next) } });
+        }
+    }
+    found
 }
 
 impl Sight for WorldSight<'_> {
@@ -163,6 +185,18 @@ impl Sight for WorldSight<'_> {
             partition_epoch: replica.partition_epoch(),
             offline: replica.offline() || replica.log.is_offline(),
         })
+    }
+    fn rotten(&self, node: NodeId, partition: PartitionIx) -> Vec<RotSight> {
+        let node = self.world.node(node);
+        if node.disk.look(self.world.store()).never_rotted() {
+            return Vec::new();
+        }
+        let image = node.cluster.and_then(|cluster| self.image(cluster));
+        let found = image.and_then(|image| {
+            let of = image.partition(partition)?;
+            Some(DirName::Partition { topic: image.topic(of.topic)?.id, partition: of.number })
+        });
+        found.map_or_else(Vec::new, |dir| rotten(node.disk.look(self.world.store()), dir))
     }
     fn leader(&self, node: NodeId, partition: PartitionIx) -> Option<LeaderSight> {
         let leader = self.world.node(node).broker()?.replicas.get(partition)?.leader?;

@@ -80,6 +80,8 @@ pub struct Striker {
     tolerance: Tolerance,
     /// Disks of clusters as they were when a step said so.
     copies: BTreeMap<NodeId, DiskCopy>,
+    /// Bits that were to flip, so far.
+    rots: u64,
     /// Steps that were left out, because replicas could not have made good what they take.
     pub left_out: u64,
     /// Operators give an order only once, because its answer is looked at.

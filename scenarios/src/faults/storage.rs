@@ -57,7 +57,11 @@ impl Striker {
             Action::BitRot { node, topic, partition, bits } => {
                 for n in nodes(lab, node, over) {
                     let Some(dir) = dir_of(lab, n, topic, *partition) else { continue };
-                    let rotten = (0..*bits).filter(|bit| lab.world.rot(n, dir, u64::from(*bit))).count();
+                    let mut rotten = 0;
+                    for _ in 0..*bits {
+                        rotten += u32::from(lab.world.rot(n, dir, self.rots));
+                        self.rots += 1; // each is a draw of its own
+                    }
                     done.text = format!("{} {topic}-{partition} ({rotten} bits)", done.text);
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::{Run, Stand, LATE, UNDO};
 use crate::faults::undo;
-use crate::format::action::{Action, After, Step, Trigger};
+use crate::format::action::{Action, After, NodeRef, Step, Trigger};
 use mirrorlab_model::ids::Nanos;
 use mirrorlab_model::trace::{Origin, Trace};
 use mirrorlab_reports::record::Band;
@@ -18,7 +18,9 @@ impl Run {
         let done = self.striker.refusal(&self.lab, &step, &self.over).unwrap_or_else(|| {
             self.note_disks_before(&step.action);
             self.census.on_strike(&self.lab, &step.action, &self.over);
-            self.striker.strike(&mut self.lab, &self.job.plan.stage, &step.action, &self.over)
+            let done = self.striker.strike(&mut self.lab, &self.job.plan.stage, &step.action, &self.over);
+            self.note_disks_after(&step.action);
+            done
         });
         self.story.tell(&self.lab.world, done.text.clone(), true);
         let band = self.bands.len();
@@ -48,6 +50,23 @@ impl Run {
         let eye = self.eye();
         for n in eye.nodes(node) {
             self.suite.before_stop(&self.lab.world, &self.lab.setup, n);
+        }
+    }
+
+    /// Tells the checks what became of disks by no doing of those who use them.
+    fn note_disks_after(&mut self, action: &Action) {
+        let (rots, node) = match action {
+            Action::BitRot { node, .. } => (true, node.clone()),
+            Action::SnapshotCluster { on } => (false, NodeRef::Brokers(on.clone())),
+            _ => return,
+        };
+        for n in self.eye().nodes(&node) {
+            let (world, setup) = (&self.lab.world, &self.lab.setup);
+            if rots {
+                self.suite.rotted(world, setup, n);
+            } else {
+                self.suite.copied(world, setup, n);
+            }
         }
     }
 

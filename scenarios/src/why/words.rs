@@ -87,6 +87,7 @@ fn about_logs(trace: &Trace) -> Option<Words> {
             let how = if clean { "log loaded" } else { "log recovered" };
             words(HEAVY, partition, format!("{how}: {start}..{end}"))
         }
+        Trace::CorruptFound { partition, at } => words(HEAVY, partition, format!("finds a damaged batch at {at}")),
         Trace::Cleaned { partition, from, to, .. } => words(MIDDLE, partition, "log compacted").span(from.0, to.0),
         _ => return None,
     })

@@ -1,6 +1,7 @@
 //! The closed list of excuses: each is brought about once, and none is on the list that no world can lead to.
 
 use super::compacted::a_mirror_was_away;
+use super::damage::{rotten, set_back};
 use super::fake::{batch, controller, node, Play, P};
 use super::mirrors::{copy, mirroring, sight};
 use super::{committed, NOTHING};
@@ -121,6 +122,21 @@ fn brought_about(excuse: Excuse) -> Play {
             play
         }
         E::AwayTooLong => a_mirror_was_away(2_000).1,
+        E::BitRot => {
+            let mut play = rotten(committed(2), 0, 3);
+            play.core.on_stop(&play.world, node(0, 3), Stop::Killed, None);
+            play.shorten(0, 3, 5);
+            play.at(node(0, 3), Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(5), clean: false });
+            play
+        }
+        E::OlderCopy => {
+            let mut play = set_back(&[1, 2, 3]);
+            play.shorten(0, 2, 5);
+            play.at(node(0, 2), Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(5), clean: false });
+            play.change(0, 2, 2, 0b010, 0);
+            play.lead(0, 2, 2);
+            play
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::checks::roster::{ClusterPlace, MirrorPlace, Part, Place, Roster};
 use crate::checks::sight::{
-    LeaderSight, LogSight, MirrorSight, PositionSight, ProducerSight, ReplicaSight, Sight, Sum, VoterSight,
+    LeaderSight, LogSight, MirrorSight, PositionSight, ProducerSight, ReplicaSight, RotSight, Sight, Sum, VoterSight,
 };
 use crate::checks::{Core, Options};
 use bytes::Bytes;
@@ -108,6 +108,7 @@ pub struct Fake {
     /// Metadata that a broker applied, where it is not the controller's.
     pub applied: BTreeMap<NodeId, MetadataImage>,
     pub replicas: BTreeMap<(NodeId, PartitionIx), FakeReplica>,
+    pub rotten: BTreeMap<(NodeId, PartitionIx), Vec<RotSight>>,
     pub down: BTreeSet<NodeId>,
     pub mirrors: BTreeMap<(NodeId, PartitionIx), MirrorSight>,
     /// States that a coordinator serves.
@@ -175,6 +176,9 @@ impl Sight for Fake {
             partition_epoch: r.partition_epoch,
             offline: false,
         })
+    }
+    fn rotten(&self, node: NodeId, partition: PartitionIx) -> Vec<RotSight> {
+        self.rotten.get(&(node, partition)).cloned().unwrap_or_default()
     }
     fn leader(&self, node: NodeId, partition: PartitionIx) -> Option<LeaderSight> {
         let r = self.replicas.get(&(node, partition)).filter(|r| r.leads && self.is_up(node))?;
