@@ -4,7 +4,7 @@ registry! { base 0;
     guard DirectoryFlushed: "The directory is flushed before a new segment's bytes count as recovered.", "D01, KAFKA-3968", ["S15", "S6"];
     guard RolledSegmentsFlushed: "Every segment between the old and the new recovery point is flushed, not only the newest.", "KafkaLog flush protocol", ["S15", "S6"];
     guard FlushOfThisLineage: "A flush that was asked for before a truncation does not raise the recovery point.", "S15", ["S9", "S15"];
-    guard CrcCheckedOnAppend: "A batch whose CRC does not match is refused by leader and follower.", "KIP-98, Kafka LogValidator", ["S2", "S1"];
+    guard CrcCheckedOnAppend: "A batch whose CRC does not match is refused by leader and follower.", "KIP-98, Kafka LogValidator", ["S2", "S1", "S30"];
     guard CrcCheckedOnRecovery: "Recovery cuts the log at the first batch whose CRC does not match.", "S15, Kafka LogSegment.recover", ["S1", "S15"];
     guard CrcCheckedOnCleaning: "The cleaner leaves a log alone in which a batch's CRC does not match.", "KIP-346, Kafka LogCleanerManager (uncleanable)", ["S1", "S2", "S51", "S17"];
     guard LastHeaderProven: "What a loaded log ends with, or does not go on after, is taken only if its CRC matches, after an orderly stop too.", "S15", ["S15", "S3", "S22"];
