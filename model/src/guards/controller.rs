@@ -22,5 +22,5 @@ registry! { base 128;
     guard MirroredTopicStays: "A topic that is copied or held is not deleted here: it has to be stopped first.", "BAD-14, spec 1.9", ["S49"];
     quirk "J" StopOfPausedRefused: "A stop of a paused topic is answered MIRROR_TOPIC_ALREADY_PAUSED, and nothing stops.", "E-17, decision 2", ["L10"];
     quirk "J" ExcludedStoppedAgain: "What a start's or stop's patterns exclude is ordered to stop even if it is stopped: later orders are refused as outdated.", "C-6", ["L10"];
-    guard CommittedBeforeAnswered: "An answer leaves only when everything it saw is durable at the quorum.", "KIP-595", ["S13", "S3", "S14"];
+    guard CommittedBeforeAnswered: "An answer leaves only when everything it saw is durable at the quorum.", "KIP-595", ["S13", "S3", "S14", "L5"];
 }
