@@ -1,7 +1,7 @@
 //! Guards and quirks whose absence no world of this simulation can show, and why. The hunt prints the reason beside a miss; what
 //! is not listed here and not found is a hole in the checks or in the worlds.
 
-use super::{controller, mirror, quorum, transactions, GuardId};
+use super::{controller, log, mirror, quorum, replication, transactions, GuardId};
 
 /// Why on and off look the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,71 @@ pub struct Unseen {
 
 /// All of them, in order of bit. One that is masked by another guard is not here: its file switches both off.
 pub const UNSEEN: &[Unseen] = &[
+    Unseen {
+        id: log::SequenceWraps,
+        why: Why::Equivalent,
+        says: "A producer whose batch is refused for its sequence begins again at 0 under a higher epoch: one round trip is all that it costs.",
+    },
+    Unseen {
+        id: log::OffsetsMonotone,
+        why: Why::Granularity,
+        says: "Batches of an answer are slices of one log, in its order, and no fault here exchanges messages' bytes.",
+    },
+    Unseen {
+        id: log::BatchEpochBounded,
+        why: Why::Granularity,
+        says: "A leader compares the epoch of a fetch and reads its log in one task: nothing is cut and filled again between (KAFKA-18723). What a mirror leader's follower leaves for its bound comes again, unchanged.",
+    },
+    Unseen {
+        id: log::OfflineIsSticky,
+        why: Why::Granularity,
+        says: "The process of a broker ends with the task in which a write failed, as all logs are on one disk: nothing is appended after it.",
+    },
+    Unseen {
+        id: log::PartialAppendCutBack,
+        why: Why::Equivalent,
+        says: "The process of a broker ends with the task in which a write failed, and recovery cuts what is torn; whole batches that stay were told to nobody.",
+    },
+    Unseen {
+        id: log::HighWatermarkWithinLog,
+        why: Why::Equivalent,
+        says: "Who sets a watermark has bounded it already: a leader by its end and the watermark before, a follower by its end.",
+    },
+    Unseen {
+        id: log::LogStartWithinHighWatermark,
+        why: Why::Equivalent,
+        says: "Who raises a log start has bounded it already: DeleteRecords refuses more than the watermark, a follower takes the smaller of the two.",
+    },
+    Unseen {
+        id: replication::LastFetchedEpochKept,
+        why: Why::Equivalent,
+        says: "Within a leader epoch only a mirror leader cuts its log, and it goes on only when every replica has followed (BarrierAfterMirrorCut): by its end if not by its epoch.",
+    },
+    Unseen {
+        id: replication::UndefinedEpochAnswer,
+        why: Why::Equivalent,
+        says: "Nobody asks: a reader that knows no epoch has read nothing, and begins to fetch.",
+    },
+    Unseen {
+        id: replication::OlderMetadataIgnored,
+        why: Why::Equivalent,
+        says: "A broker applies one image, which only goes on. Older than what an answer about the ISR told is at most the same leader and epoch, and then a second look at the partition epoch keeps the ISR.",
+    },
+    Unseen {
+        id: replication::StaleIsrAnswerIgnored,
+        why: Why::Equivalent,
+        says: "A broker has one such request under way, and metadata of a newer epoch takes back that it was sent: what answers the one before answers nothing.",
+    },
+    Unseen {
+        id: replication::RegistrationOfThisIncarnation,
+        why: Why::Equivalent,
+        says: "An answer comes over a connection of the process that asked, and names its request.",
+    },
+    Unseen {
+        id: replication::ShutdownMovesLeaders,
+        why: Why::Equivalent,
+        says: "The controller moves the leaderships in the moment in which it hears of the wish; who does not wait for its word is gone some milliseconds earlier.",
+    },
     Unseen {
         id: controller::RegistrationClusterIdMatches,
         why: Why::Granularity,
