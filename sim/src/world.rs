@@ -376,8 +376,15 @@ impl World {
     fn bring_down_by(&mut self, node: NodeId, how: LastStop, rules: &CrashRules) {
         let n = &mut self.nodes[usize::from(node.0)];
         if n.condition == Condition::Down && !matches!(how, LastStop::Wiped | LastStop::Restored) {
-            // A start that was under way is called off.
+            // A start that was under way is called off. A machine loses power whether its process runs or not; who was killed
+            // there has lost what the page cache had kept, and who stopped in order had flushed it all, or is to blame.
             n.incarnation += 1;
+            if how == LastStop::PowerLoss {
+                n.disk.power_loss(&mut self.store, rules);
+                if n.last_stop == LastStop::Killed {
+                    n.last_stop = how;
+                }
+            }
             return;
         }
         n.process = None;
