@@ -347,6 +347,7 @@ impl Lab {
         });
         config.linger = plan.linger.nanos();
         config.batch_bytes = plan.batch.0 as u32;
+        config.first_sequence = plan.first_sequence.map_or(0, |first| first as i32);
         config.delivery_timeout = plan.delivery_timeout.nanos();
         config.cluster.channel.request_timeout = plan.request_timeout.nanos();
         config.cluster.channel.max_in_flight = plan.in_flight;

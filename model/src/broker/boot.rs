@@ -2,10 +2,11 @@
 //! another topic (I18); metadata says later whose they are.
 
 use crate::broker::broker::Broker;
+use crate::broker::upkeep::Job;
 use crate::guards::replication as guard;
 use crate::ids::{BrokerEpoch, Now, Offset};
 use crate::log::checkpoint::{decode_clean_shutdown, read_small, Checkpoint, PartitionKey};
-use crate::log::{LoadFrom, Log, LogPolicy};
+use crate::log::{FlushWant, LoadFrom, Log, LogPolicy};
 use crate::ports::{Cx, DirId, DirName, DiskError, Effect, ExitReason, FileName, FlushToken};
 use std::collections::BTreeMap;
 
@@ -53,37 +54,29 @@ impl Broker {
         // Killed between a cut and its checkpoint: the checkpoint still vouches for what is gone.
         let of = |(key, log): (&PartitionKey, &Log)| Some((*key, log.points()?));
         self.write_cuts(self.found.iter().filter_map(of).collect(), cx);
-        if !cx.guards.admits(guard::MarkerRemovedFirst, !clean) {
-            return Ok(());
-        }
-        if clean {
-            // The mutant: it was left in place until here.
-            remove_marker(root, cx)?;
-        }
         Ok(())
     }
 
     /// Reads the clean-shutdown marker, and removes it before anything is loaded: a crash while loading must not look clean
     /// at the next start (D02).
+    ///
+    /// 1. A broker stops in order, and starts again: the marker is removed. 2. It serves, and writes, on a disk that is slow.
+    /// 3. Power loss, before the removal was on the disk: the marker is back, and vouches for logs that were written since. So
+    /// nobody hears of this broker before.
     fn read_marker(&mut self, root: DirId, cx: &mut Cx) -> Result<bool, DiskError> {
         let Some(bytes) = read_small(cx.disk, root, FileName::CleanShutdown)? else { return Ok(false) };
         let epoch = decode_clean_shutdown(&bytes);
         if let Some(epoch) = epoch {
             self.life.previous_epoch = epoch;
         }
-        if epoch.is_some() && cx.guards.admits(guard::MarkerRemovedFirst, false) {
-            return Ok(true);
+        cx.disk.remove(root, FileName::CleanShutdown)?;
+        if cx.guards.admits(guard::MarkerRemovedFirst, false) {
+            cx.effect(Effect::FlushDir { dir: root, token: FlushToken(0) });
+        } else {
+            self.flushes.start(Job::MarkerGone, &[FlushWant::Root], cx);
         }
-        remove_marker(root, cx)?;
         Ok(epoch.is_some())
     }
-}
-
-fn remove_marker(root: DirId, cx: &mut Cx) -> Result<(), DiskError> {
-    cx.disk.remove(root, FileName::CleanShutdown)?;
-    // Else a power loss brings it back.
-    cx.effect(Effect::FlushDir { dir: root, token: FlushToken(0) });
-    Ok(())
 }
 
 fn load_from(key: PartitionKey, clean: bool, hw: &Offsets, recovery: &Offsets, starts: &Offsets) -> LoadFrom {

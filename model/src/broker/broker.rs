@@ -134,7 +134,9 @@ impl Broker {
         broker.load(now, cx);
         broker.start_chores(now, cx);
         broker.observer.ask(now, cx);
-        broker.register(now, cx);
+        if !broker.flushes.marker_may_stand() {
+            broker.register(now, cx);
+        }
         broker
     }
 

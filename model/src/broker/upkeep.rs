@@ -24,6 +24,8 @@ pub(crate) enum Job {
     LastFlush(PartitionIx, FlushTarget),
     /// The clean-shutdown marker: then the process ends.
     Marker,
+    /// The removal of the marker of the stop before: then the broker registers.
+    MarkerGone,
     /// The checkpoint of recovery points that fell in cuts.
     Cuts,
     /// What the cleaner wrote.
@@ -91,6 +93,11 @@ impl Flushes {
             return None;
         }
         self.jobs.remove(&id).map(|r| (id, r.job, r.ok))
+    }
+
+    /// The marker of the stop before may still be there after a power loss.
+    pub(crate) fn marker_may_stand(&self) -> bool {
+        self.jobs.values().any(|r| r.job == Job::MarkerGone)
     }
 
     fn last_flushes(&self) -> bool {
@@ -201,6 +208,9 @@ impl Broker {
                     self.write_marker(now, cx);
                 }
             }
+            Job::MarkerGone if !ok => cx.effect(Effect::Exit(ExitReason::DiskFailed)),
+            Job::MarkerGone if self.life.stage == Stage::Registering => self.register(now, cx),
+            Job::MarkerGone => {}
             Job::Marker => {
                 self.life.stage = Stage::Stopped;
                 cx.effect(Effect::Exit(ExitReason::Shutdown));

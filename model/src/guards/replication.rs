@@ -32,7 +32,7 @@ registry! { base 64;
     guard MirrorEpochBound: "The follower of a mirror leader raises its bound on batch epochs to what the leader tells of its log; what it knows itself would reject every batch after an election at the source.", "M03, spec 3.8", ["L5", "L2", "L6"];
     guard MirrorLeaderKeepsSourceEpochs: "A mirror leader does not write its own epoch into the epoch cache.", "spec 3.2 E3", ["L9", "S9", "S35"];
     guard WholeDelta: "One metadata delta may make a broker follower of one partition and mirror leader of another: both are done.", "M22", ["L4", "L8"];
-    guard MarkerRemovedFirst: "The clean-shutdown marker is removed before logs are loaded.", "D02, KAFKA-10471", ["S15", "S17"];
+    guard MarkerRemovedFirst: "The clean-shutdown marker is removed before logs are loaded, and that is durable before the broker registers.", "D02, KAFKA-10471", ["S15", "S17"];
     guard DamageUnsaysCleanStop: "A broker whose disk damaged a log since it stopped in order registers as one that stopped uncleanly.", "KIP-966, S15", ["S3", "S4", "S14"];
     guard LogsByTopicId: "A log on disk serves a topic only if its topic id is the topic's.", "I18, KAFKA-14616", ["S2", "L5", "S46", "S8", "L2"];
     guard PublishAfterRegistration: "A broker acts on metadata only once its own registration stands in it.", "KIP-631, I08 (restart faster than the session timeout)", ["S3", "S14", "S4"];

@@ -156,7 +156,9 @@ impl Core {
         let ClusterGhost { partitions, copies, promised, .. } = c;
         for (ix, g) in partitions.iter_mut().enumerate() {
             let Some(at) = g.position(slot) else { continue };
-            if stop != Stop::Clean {
+            if stop == Stop::Clean {
+                g.members[at].set_at_rest(true);
+            } else {
                 g.members[at].set_doubtful();
             }
             if lossy {
@@ -263,9 +265,13 @@ impl Core {
                     }
                 }
             }
+            Trace::Nacked { partition, error, .. } => {
+                cx.at.partition = Some(partition);
+                s16_idempotence::refused(&mut cx, c.partition(partition), error);
+            }
             Trace::Read { partition, consumer, base, next, hash } => {
                 cx.at.partition = Some(partition);
-                s08_repeatable_read::read(&mut cx, c.partition(partition), base, next, hash);
+                s08_repeatable_read::read(&mut cx, c.partition(partition), consumer, (base, next), hash);
                 if cx.roster.read_committed.contains(&consumer) {
                     let before = c.read_ends.insert((consumer, partition), next);
                     s19_stable::read(&mut cx, clusters, said, before, (base, next));
@@ -498,6 +504,7 @@ fn recovered<S: Sight>(
     g.members[own].set_torn(false);
     g.members[own].set_cut(false);
     g.members[own].set_cut_inside(false);
+    g.members[own].set_at_rest(false);
     let log = cx.replica(cx.slot).map(|r| r.log);
     if let Some(life) = g.more.as_mut().and_then(|m| m.life.as_mut()).filter(|life| life.position_by == cx.slot) {
         life.position_by = u16::MAX; // what it had not flushed may be gone

@@ -53,6 +53,8 @@ impl Member {
     const RESTORED: u16 = 64;
     /// See [`Member::lossy_by`].
     const ROTTEN: u16 = 128;
+    /// See [`Member::at_rest`].
+    const AT_REST: u16 = 256;
 
     fn new(slot: u16) -> Self {
         let zero = Offset::ZERO;
@@ -112,6 +114,15 @@ impl Member {
     /// See [`Member::cut_inside`].
     pub fn set_cut_inside(&mut self, on: bool) {
         self.flags = if on { self.flags | Self::INSIDE } else { self.flags & !Self::INSIDE };
+    }
+    /// Its broker stopped in order, and its log was not taken up since, whatever further lives came to an end.
+    #[must_use]
+    pub fn at_rest(&self) -> bool {
+        self.flags & Self::AT_REST != 0
+    }
+    /// See [`Member::at_rest`].
+    pub fn set_at_rest(&mut self, on: bool) {
+        self.flags = if on { self.flags | Self::AT_REST } else { self.flags & !Self::AT_REST };
     }
     /// See [`Member::torn`].
     pub fn set_torn(&mut self, on: bool) {

@@ -23,8 +23,8 @@ pub(super) fn recovered<S: Sight>(
         return;
     }
     let was = before.end;
-    // A start that was cut before its removal of the marker was durable wrote nothing yet: what it finds again is still so.
-    let started_in_vain = inside && end == was;
+    // A start that ended before its removal of the marker was durable wrote nothing yet: what the next one finds is still so.
+    let started_in_vain = before.at_rest() && end == was;
     // An older copy may have been made while its broker was down in order.
     let set_back = before.lossy_by() == Some(Excuse::OlderCopy);
     if clean && !matches!(stop, Some(Stop::Clean)) && !started_in_vain && !set_back {

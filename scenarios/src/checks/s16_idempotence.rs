@@ -1,6 +1,7 @@
 //! S16 Idempotence. In each partition log, for each producer id and epoch between two PID resets, sequence ranges are
 //! consecutive (modulo 2^31) and disjoint. For each acknowledgement (value, offset): the record at that offset has that value.
-//! The second half catches writes that were swallowed silently.
+//! The second half catches writes that were swallowed silently. And no producer counts itself out of what a broker takes for a
+//! batch at all.
 
 use super::cx::Cx;
 use super::ghost::{PartitionGhost, Sequences};
@@ -9,6 +10,7 @@ use super::roster::slot_of;
 use super::sight::{LogSight, Sight};
 use mirrorlab_model::ids::Offset;
 use mirrorlab_model::record::{BatchView, ControlType, Identity};
+use mirrorlab_model::wire::errors::ErrorCode;
 
 /// A producer was told that its records `first..first + count` are at `base`.
 pub(super) fn acked<S: Sight>(
@@ -36,6 +38,15 @@ pub(super) fn acked<S: Sight>(
     if (found != Some(expected) || !whole) && !g.was_cut(base.plus(1), cx.at.now) {
         let got = format_args!("{found:?} in a batch of {} records", batch.record_count());
         cx.broken("S16", format_args!("{expected:?} and {count} records at {base}, as acknowledged"), got);
+    }
+}
+
+/// A producer was told that its records are refused for this reason. Nobody here sends what no broker takes, but for records
+/// without a key to a compacted topic: then it was made so.
+pub(super) fn refused<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, error: i16) {
+    let malformed = matches!(ErrorCode::from_code(error), Some(ErrorCode::InvalidRecord | ErrorCode::CorruptMessage));
+    if malformed && !g.compacts {
+        cx.broken("S16", "no batch of a producer refused as malformed", format_args!("error {error}"));
     }
 }
 

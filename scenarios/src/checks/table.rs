@@ -16,6 +16,7 @@ pub enum Kind {
     IsrCommitted,
     FollowerPosition,
     Acked,
+    Nacked,
     Read,
     ToldEnd,
     Registered,
@@ -127,7 +128,7 @@ checks! {
     "S15" "recovery" "A restarted log is a prefix of what it was, at least what was durable; a killed process loses nothing.", "catalogue S15",
         [LogRecovered], [Event], "recovery that cuts too much, or trusts a stale clean marker";
     "S16" "idempotence" "Sequences of a producer are consecutive; the record at an acknowledged offset is the acknowledged one.", "catalogue S16; KIP-98, KIP-360",
-        [Acked], [Event Quiet], "SequenceChecked off; a write that is swallowed";
+        [Acked Nacked], [Event Quiet], "SequenceChecked off; a write that is swallowed";
     "S17" "producer table" "The producer table is the fold of the log after every restart and cut.", "catalogue S17",
         [LogRecovered Truncated], [Election Quiet], "PidResetAppliedOnLoad, PidResetAppliedOnAppend off; a snapshot that outlives a cut";
     "S18" "transaction atomicity" "All partitions of a transaction end with the decision that its producer was told; records stay in their transaction.", "catalogue S18; KIP-98",

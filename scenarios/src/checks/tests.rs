@@ -458,19 +458,31 @@ fn s15_remembers_a_crash_inside_a_task_until_the_log_is_loaded() {
 /// lost, and only after such a start.
 #[test]
 fn s15_takes_a_marker_for_true_only_after_a_start_in_vain() {
-    let back = |inside: bool, end: i64| {
+    let back = |in_vain: bool, end: i64| {
         let mut play = committed(2);
+        let recovered = |end| Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(end), clean: true };
         play.core.on_stop(&play.world, node(0, 3), Stop::Clean, None);
-        play.core.on_stop(&play.world, node(0, 3), Stop::Lossy, None);
-        if inside {
-            play.core.stopped_inside_a_task(node(0, 3));
+        if !in_vain {
+            assert_eq!(play.at(node(0, 3), recovered(8)), NOTHING);
         }
+        play.core.on_stop(&play.world, node(0, 3), Stop::Lossy, None);
         play.shorten(0, 3, end);
-        play.at(node(0, 3), Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(end), clean: true })
+        play.at(node(0, 3), recovered(end))
     };
     assert_eq!(back(true, 8), NOTHING);
     assert_eq!(back(true, 5), ["S15"]);
     assert_eq!(back(false, 8), ["S15"]);
+}
+
+/// A sequence below zero makes a batch that no broker takes.
+#[test]
+fn s16_sees_a_batch_that_is_refused_as_malformed() {
+    let nacked = |error| Trace::Nacked { partition: P, producer: 1, first: 0, count: 3, error };
+    assert_eq!(committed(2).at(CLIENT, nacked(87)), ["S16"]);
+    assert_eq!(committed(2).at(CLIENT, nacked(6)), NOTHING); // it asked who does not lead
+    let mut play = committed(2);
+    play.core.ghost.clusters[0].partition(P).compacts = true;
+    assert_eq!(play.at(CLIENT, nacked(87)), NOTHING);
 }
 
 #[test]

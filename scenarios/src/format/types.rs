@@ -274,6 +274,9 @@ pub struct Producer {
     pub batch: Size,
     /// Most requests in flight per connection. Default 5.
     pub in_flight: u32,
+    /// The first sequence of its idempotence in each partition: close to 2147483647, what comes behind that comes soon. Default 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_sequence: Option<u32>,
     /// When it gives a record up. Default 120 s.
     pub delivery_timeout: Time,
     /// When it gives a request up. Default 30 s.

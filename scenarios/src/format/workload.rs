@@ -102,6 +102,7 @@ impl Build<'_> {
         let linger = t.unit(cx, "linger").unwrap_or(Time::millis(5));
         let batch: Size = t.unit(cx, "batch").unwrap_or(Size(16 << 10));
         let in_flight = t.count32(cx, "in_flight", 1..=1_000).unwrap_or(5);
+        let first_sequence = t.count32(cx, "first_sequence", 0..=i32::MAX as u32);
         let delivery_timeout = t.duration(cx, "delivery_timeout").unwrap_or(Time::secs(120));
         let request_timeout = t.duration(cx, "request_timeout").unwrap_or(Time::secs(30));
         let records = t.count(cx, "records", 1..=1_000_000_000_000).map(|n| n.value);
@@ -129,6 +130,7 @@ impl Build<'_> {
             linger,
             batch,
             in_flight,
+            first_sequence,
             delivery_timeout,
             request_timeout,
             start,
