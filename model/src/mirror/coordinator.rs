@@ -433,10 +433,15 @@ impl Coordinator {
             // 4. The topic is copied again, under its source's id: it would begin in the middle of the former one's life.
             let session = session_of(&op.key, image);
             let lives = session.is_some() && is_partition_of(op.write.partition, &op.key, image);
-            let planned = if cx.guards.admits(guard::DeadPartitionsGetNoStates, lives) {
-                plan_write(&table, &op.key, &op.write, session, self.attempts_max, cx.guards)
-            } else {
+            // 1. A leader's write waits here. 2. Its next term begins, and it asks for the state: it is told what is committed. 3. The
+            // write is committed. Nobody acts on it, and nobody knows.
+            let term = image.partition(op.write.partition).map_or(LeaderEpoch::NONE, |p| p.state.leader_epoch);
+            let planned = if !cx.guards.admits(guard::DeadPartitionsGetNoStates, lives) {
                 Err(ErrorCode::UnknownTopicOrPartition)
+            } else if !cx.guards.admits(guard::StatesOfPresentTerm, op.write.leader_epoch >= term) {
+                Err(ErrorCode::FencedLeaderEpoch)
+            } else {
+                plan_write(&table, &op.key, &op.write, session, self.attempts_max, cx.guards)
             };
             let result = planned.map(|(new, epoch)| {
                 new.iter().for_each(|record| apply(&mut table, record));
