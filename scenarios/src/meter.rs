@@ -17,7 +17,9 @@ use std::collections::BTreeMap;
 const SAMPLES: u64 = 600;
 
 /// Samples of lag over a run and all partitions, about: more cost time and tell nothing new.
-const LAG_SAMPLES: u64 = 500_000;
+const LAG_SAMPLES: u64 = 200_000;
+/// But at least at so many instants.
+const LAG_INSTANTS: u64 = 5;
 
 /// Counts and samples of a run.
 #[derive(Clone, Debug)]
@@ -62,7 +64,7 @@ impl Meter {
             distribution: Distribution::new(),
             unknown: 0,
             samples: 0,
-            stride: (partitions * SAMPLES / LAG_SAMPLES).max(1),
+            stride: (partitions * SAMPLES / LAG_SAMPLES).clamp(1, SAMPLES / LAG_INSTANTS),
             catch_up: None,
             mirrored_first: None,
             mirrored_last: None,
@@ -94,9 +96,9 @@ impl Meter {
             let last = self.lag.last().copied().flatten();
             return self.lag.push(last);
         }
-        let pairs = mirrored_pairs(world, setup);
-        let (mut total, mut unknown) = (0u64, 0u64);
-        for pair in &pairs {
+        let (mut pairs, mut total, mut unknown) = (0u64, 0u64, 0u64);
+        for pair in mirrored_pairs(world, setup) {
+            pairs += 1;
             match pair.lag(world, setup) {
                 Some(lag) => {
                     self.distribution.record(lag);
@@ -106,13 +108,19 @@ impl Meter {
             }
         }
         self.unknown += unknown;
-        self.lag.push((!pairs.is_empty() && unknown == 0).then_some(total as f64));
+        self.lag.push((pairs > 0 && unknown == 0).then_some(total as f64));
     }
 
     /// The sum of all lags now; `None` while one is not known.
     #[must_use]
     pub fn lag_now(world: &World, setup: &Setup) -> Option<u64> {
-        mirrored_pairs(world, setup).iter().map(|pair| pair.lag(world, setup)).sum()
+        mirrored_pairs(world, setup).map(|pair| pair.lag(world, setup)).sum()
+    }
+
+    /// Whether every mirrored partition is known to have all that its source has.
+    #[must_use]
+    pub fn is_caught_up(world: &World, setup: &Setup) -> bool {
+        mirrored_pairs(world, setup).all(|pair| pair.lag(world, setup) == Some(0))
     }
 
     /// Lag over all samples and partitions, in records.
@@ -174,23 +182,27 @@ impl Pair {
 }
 
 /// Every partition of every mirrored topic, source first.
-fn mirrored_pairs(world: &World, setup: &Setup) -> Vec<Pair> {
-    let mut pairs = Vec::new();
-    for mirror in &setup.mirrors {
+fn mirrored_pairs<'w>(world: &'w World, setup: &'w Setup) -> impl Iterator<Item = Pair> + 'w {
+    setup.mirrors.iter().flat_map(move |mirror| {
         let clusters = [mirror.source, mirror.destination];
-        let (Some(source), Some(here)) = (setup.image(world, clusters[0]), setup.image(world, clusters[1])) else {
-            continue;
-        };
-        let Some(entry) = here.mirror_by_name(&mirror.name).and_then(|m| here.mirror(m)) else { continue };
-        for topic in entry.topics.iter().filter_map(|t| here.topic(*t)) {
-            let Some(twin) = source.topic_of(topic.id).and_then(|t| source.topic(t)) else { continue };
-            for partitions in twin.partitions.iter().zip(&topic.partitions) {
-                let partitions = [*partitions.0, *partitions.1];
-                let leader = |image: &MetadataImage, p| image.partition(p).map_or(BrokerId::NONE, |p| p.state.leader);
-                let leaders = [leader(source, partitions[0]), leader(here, partitions[1])];
-                pairs.push(Pair { clusters, partitions, leaders });
-            }
-        }
-    }
-    pairs
+        let images = setup.image(world, clusters[0]).zip(setup.image(world, clusters[1]));
+        images.into_iter().flat_map(move |(source, here)| pairs_of(&mirror.name, clusters, source, here))
+    })
+}
+
+fn pairs_of<'w>(
+    mirror: &str,
+    clusters: [u8; 2],
+    source: &'w MetadataImage,
+    here: &'w MetadataImage,
+) -> impl Iterator<Item = Pair> + 'w {
+    let entry = here.mirror_by_name(mirror).and_then(|m| here.mirror(m));
+    let topics = entry.into_iter().flat_map(|entry| &entry.topics).filter_map(|topic| here.topic(*topic));
+    let twins = topics.filter_map(|topic| Some((source.topic(source.topic_of(topic.id)?)?, topic)));
+    let leader = |image: &MetadataImage, p| image.partition(p).map_or(BrokerId::NONE, |p| p.state.leader);
+    twins.flat_map(|(twin, topic)| twin.partitions.iter().zip(&topic.partitions)).map(move |(there, here_ix)| Pair {
+        clusters,
+        partitions: [*there, *here_ix],
+        leaders: [leader(source, *there), leader(here, *here_ix)],
+    })
 }

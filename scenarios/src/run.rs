@@ -85,9 +85,7 @@ const MIRRORS: u32 = SAMPLE + 16;
 const VIOLATIONS_MAX: usize = 20;
 /// How often a phase is looked at that waits for the world.
 const LOOK: Nanos = Nanos::from_millis(250);
-/// A sweep costs what there is: with more partitions than this, quiet points within the safety phase have none.
-const SWEEP_MAX: u64 = 1_000;
-/// The same of the end of the safety phase.
+/// The end of the safety phase sweeps all partitions, if there are not more than these.
 const SWEEP_AT_HEAL_MAX: u64 = 20_000;
 /// Acknowledgements are kept for a stop that may come: with more partitions than this, only if a step orders one.
 const KEEPS_ACKS_MAX: u64 = 20_000;
@@ -131,7 +129,7 @@ pub struct Run {
     over: BTreeSet<String>,
     waiting: usize,
     counting: usize,
-    /// Appends at the last sweep.
+    /// Appends at the last quiet point.
     swept: u64,
     /// Steps that wait for the answers to their orders.
     ordered: usize,
@@ -274,7 +272,9 @@ impl Run {
             }
             Phase::TopicsExist if self.lab.orders_done() || boot_over => self.begin_safety(),
             Phase::SafetyEnd if self.now() >= self.safety_end && !self.is_held() => {
-                self.sweep(SWEEP_AT_HEAL_MAX)?;
+                if self.partitions <= SWEEP_AT_HEAL_MAX {
+                    unbroken(self.suite.at_quiet(&self.lab.world, &self.lab.setup))?;
+                }
                 self.heal();
             }
             Phase::Convergence => self.look_at_convergence()?,
@@ -292,19 +292,20 @@ impl Run {
 
     fn look_at_convergence(&mut self) -> ControlFlow<End> {
         if self.meter.catch_up.is_none() {
-            let lag = Meter::lag_now(&self.lab.world, &self.lab.setup);
-            self.meter.catch_up = (lag == Some(0)).then(|| self.now().since(self.safety_end));
+            let caught_up = Meter::is_caught_up(&self.lab.world, &self.lab.setup);
+            self.meter.catch_up = caught_up.then(|| self.now().since(self.safety_end));
+        }
+        let end = self.safety_end + self.job.plan.stage.phases.converge.nanos();
+        let patient = self.now() < end.max(self.retries_end.unwrap_or_default());
+        if patient && self.suite.is_held_back(&self.lab.world, &self.lab.setup) {
+            return ControlFlow::Continue(());
         }
         let left = self.suite.liveness(&self.lab.world, &self.lab.setup);
-        let end = self.safety_end + self.job.plan.stage.phases.converge.nanos();
         // What an operator still insists on is part of what has to come about.
         if left.violations.is_empty() && self.now() < end && !self.lab.orders_done() {
             return ControlFlow::Continue(());
         }
         if !left.violations.is_empty() {
-            if self.now() < end.max(self.retries_end.unwrap_or_default()) {
-                return ControlFlow::Continue(());
-            }
             // Retries become rare with the faults before: one more of each is awaited, however late (L11).
             if let (Some(due), None) = (left.retry_at, self.retries_end) {
                 self.retries_end = Some(due + RETRY_TIME);
@@ -393,27 +394,16 @@ impl Run {
             return ControlFlow::Break(End { violations: violations.to_vec(), excuses: Vec::new() });
         }
         if happened == Happened::Script(SAMPLE) && self.lab.world.net().is_quiet() {
-            self.sweep(SWEEP_MAX)?;
+            let appends = self.lab.world.counts().appends;
+            if appends != std::mem::replace(&mut self.swept, appends) {
+                unbroken(self.suite.at_quiet_point(&self.lab.world, &self.lab.setup))?;
+            }
         }
         let traced = !self.lab.world.trace().is_empty() || happened == Happened::Script(SAMPLE);
         if traced && self.phase == Phase::SafetyEnd && self.waiting + self.counting + self.ordered > 0 {
             self.watch_conditions();
         }
         ControlFlow::Continue(())
-    }
-
-    /// Sweeps all partitions at a quiet point, if there are not more than `most` and something was appended since.
-    fn sweep(&mut self, most: u64) -> ControlFlow<End> {
-        let appends = self.lab.world.counts().appends;
-        if self.partitions > most || appends == self.swept {
-            return ControlFlow::Continue(());
-        }
-        self.swept = appends;
-        let violations = self.suite.at_quiet(&self.lab.world, &self.lab.setup);
-        if violations.is_empty() {
-            return ControlFlow::Continue(());
-        }
-        ControlFlow::Break(End { violations, excuses: Vec::new() })
     }
 
     fn on_script(&mut self, number: u32) {
@@ -437,6 +427,14 @@ impl Run {
             _ => {}
         }
     }
+}
+
+/// Goes on unless a sweep found something.
+fn unbroken(violations: Vec<Violation>) -> ControlFlow<End> {
+    if violations.is_empty() {
+        return ControlFlow::Continue(());
+    }
+    ControlFlow::Break(End { violations, excuses: Vec::new() })
 }
 
 /// Whether a step may order a stop.

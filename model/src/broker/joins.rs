@@ -77,7 +77,7 @@ impl Broker {
         let mut questions: BTreeMap<(BrokerId, Arc<str>), Vec<PartitionIx>> = BTreeMap::new();
         for partition in unknown {
             let state = match self.place_of(partition) {
-                Ok((leader, _)) if leader == self.config.broker => self.own_state(partition),
+                Ok((leader, key)) if leader == self.config.broker => self.own_state(&key),
                 Ok((leader, key)) => {
                     questions.entry((leader, key.mirror)).or_default().push(partition);
                     Err(ErrorCode::CoordinatorNotAvailable)

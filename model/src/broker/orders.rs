@@ -164,20 +164,26 @@ impl Check {
     }
 
     /// Takes a partition's state, or why it was not told.
-    fn hear(&mut self, partition: PartitionIx, told: Result<MirrorState, ErrorCode>, name: &str, cx: &mut Cx) {
+    fn hear(
+        &mut self,
+        partition: PartitionIx,
+        told: Result<MirrorState, ErrorCode>,
+        name: impl FnOnce() -> String,
+        cx: &mut Cx,
+    ) {
         let Some(place) = self.places.remove(&partition) else { return };
         match told {
             Ok(state) => {
                 let fits = self.order.fits(state, cx.guards);
                 if !cx.guards.admits(guard::OrderFitsStates, fits) {
                     let error = ErrorCode::InvalidClusterMirrorStates;
-                    self.refuse(place, error, || format!("partition {name} is {}", state.name()));
+                    self.refuse(place, error, || format!("partition {} is {}", name(), state.name()));
                 }
             }
             Err(error) => {
                 let passes = cx.guards.quirk(guard::SilencePassesValidation);
                 if !passes && !cx.guards.admits(guard::OrderNeedsStates, false) {
-                    self.refuse(place, error, || format!("the state of partition {name} is not known now"));
+                    self.refuse(place, error, || format!("the state of partition {} is not known now", name()));
                 }
             }
         }
@@ -202,12 +208,12 @@ impl Broker {
         let mut questions: BTreeMap<(BrokerId, Arc<str>), Vec<PartitionIx>> = BTreeMap::new();
         for partition in partitions {
             match self.place_of(partition) {
-                Ok((leader, _)) if leader == self.config.broker => {
-                    let told = self.own_state(partition);
-                    check.hear(partition, told, &self.name_of(partition), cx);
+                Ok((leader, key)) if leader == self.config.broker => {
+                    let told = self.own_state(&key);
+                    check.hear(partition, told, || self.name_of(partition), cx);
                 }
                 Ok((leader, key)) => questions.entry((leader, key.mirror)).or_default().push(partition),
-                Err(error) => check.hear(partition, Err(error), &self.name_of(partition), cx),
+                Err(error) => check.hear(partition, Err(error), || self.name_of(partition), cx),
             }
         }
         let id = self.orders.add(Pending { conn, correlation, open: 0, work: Work::Check(check) });
@@ -281,9 +287,9 @@ impl Broker {
         Ok((leader, key))
     }
 
-    pub(crate) fn own_state(&self, partition: PartitionIx) -> Result<MirrorState, ErrorCode> {
-        let (_, key) = self.place_of(partition)?;
-        let record = self.mirror.coordinator.read(&key, &self.image)?;
+    /// The state that this broker, as the coordinator, has of a partition.
+    pub(crate) fn own_state(&self, key: &StateKey) -> Result<MirrorState, ErrorCode> {
+        let record = self.mirror.coordinator.read(key, &self.image)?;
         Ok(record.unwrap_or_default().state)
     }
 
@@ -348,11 +354,11 @@ impl Broker {
                 };
                 for (partition, error, record) in parts {
                     let told = if error.is_none() { Ok(record.state) } else { Err(error) };
-                    check.hear(partition, told, &self.name_of(partition), cx);
+                    check.hear(partition, told, || self.name_of(partition), cx);
                 }
                 // What the answer leaves out was not told (decision 32).
                 for partition in asked.parts {
-                    check.hear(partition, Err(silence), &self.name_of(partition), cx);
+                    check.hear(partition, Err(silence), || self.name_of(partition), cx);
                 }
             }
             (Work::Join(join), Heard { question: Body::ReadMirrorStatesRequest(_), answer, .. }) => join.hear(answer),

@@ -20,7 +20,7 @@ use crate::trace::{Origin, Trace};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{StateWrite, WriteMirrorStatesResponse};
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How much longer a queue waits whose point of perturbation fires.
 const LINGERS: Nanos = Nanos::from_millis(50);
@@ -84,8 +84,20 @@ struct Shard {
     phase: Phase,
     engine: Engine<States, Waiting>,
     queue: Vec<Op>,
-    /// When the queue is appended.
+    /// When the queue is appended, or the log read again.
     due: Option<Nanos>,
+}
+
+/// What is due when, of all shards: each task asks for the first of them.
+type Dues = BTreeSet<(Nanos, PartitionIx)>;
+
+impl Shard {
+    fn set_due(&mut self, partition: PartitionIx, at: Option<Nanos>, dues: &mut Dues) {
+        if let Some(before) = std::mem::replace(&mut self.due, at) {
+            dues.remove(&(before, partition));
+        }
+        dues.extend(at.map(|at| (at, partition)));
+    }
 }
 
 /// A request of another broker, while some of its entries are open.
@@ -105,6 +117,7 @@ pub struct Coordinator {
     linger: Nanos,
     attempts_max: i16,
     shards: BTreeMap<PartitionIx, Shard>,
+    dues: Dues,
     requests: BTreeMap<u32, Request>,
     next_request: u32,
     written: Vec<Written>,
@@ -127,6 +140,7 @@ impl Coordinator {
             linger,
             attempts_max,
             shards: BTreeMap::new(),
+            dues: Dues::new(),
             requests: BTreeMap::new(),
             next_request: 0,
             written: Vec::new(),
@@ -195,6 +209,7 @@ impl Coordinator {
     /// Forgets a shard; what waits there is refused, what was not committed never happened.
     fn resign(&mut self, partition: PartitionIx, guards: &mut Guards) {
         let Some(mut shard) = self.shards.remove(&partition) else { return };
+        shard.set_due(partition, None, &mut self.dues);
         if !self.shards.is_empty() && guards.admits(guard::ShardsResignAlone, false) {
             // The mutant has one table for all.
             self.shards
@@ -247,7 +262,7 @@ impl Coordinator {
         });
         if read.is_err() && !cx.guards.admits(guard::FailedLoadIsRepeated, false) {
             shard.phase = Phase::Unread;
-            shard.due = Some(now.mono + READ_AGAIN);
+            shard.set_due(partition, Some(now.mono + READ_AGAIN), &mut self.dues);
             return;
         }
         if read.is_err() || bad.is_some() {
@@ -294,13 +309,21 @@ impl Coordinator {
     /// # Errors
     /// NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
     pub fn read(&self, key: &StateKey, image: &MetadataImage) -> Result<Option<StateRecord>, ErrorCode> {
+        self.read_of(self.shard_of(key, image)?, key, image)
+    }
+
+    /// The shard of a key.
+    fn shard_of(&self, key: &StateKey, image: &MetadataImage) -> Result<&Shard, ErrorCode> {
         let home = self.home(key, image).ok_or(ErrorCode::CoordinatorNotAvailable)?;
-        let shard = self.shards.get(&home).ok_or(ErrorCode::NotCoordinator)?;
+        self.shards.get(&home).ok_or(ErrorCode::NotCoordinator)
+    }
+
+    fn read_of(&self, shard: &Shard, key: &StateKey, image: &MetadataImage) -> Result<Option<StateRecord>, ErrorCode> {
         match shard.phase {
             Phase::Active if self.tells_uncommitted => Ok(shard.engine.latest().stable().get(key).cloned()),
             Phase::Active => {
                 // Until the tombstones of another incarnation's states are committed, nobody is told of them either.
-                let session = session_of(key, image).filter(|_| self.ignores);
+                let session = if self.ignores { session_of(key, image) } else { None };
                 Ok(shard.engine.committed().get(key).filter(|record| record.is_of(session)).cloned())
             }
             Phase::Unread | Phase::Failed => Err(ErrorCode::CoordinatorNotAvailable),
@@ -321,11 +344,10 @@ impl Coordinator {
     /// # Errors
     /// As [`Self::read`]; COORDINATOR_LOAD_IN_PROGRESS while a write is under way.
     pub fn read_settled(&self, key: &StateKey, image: &MetadataImage) -> Result<Option<StateRecord>, ErrorCode> {
-        let found = self.read(key, image)?;
-        let shard = self.home(key, image).and_then(|home| self.shards.get(&home));
-        let session = session_of(key, image).filter(|_| self.ignores);
-        let latest =
-            shard.and_then(|shard| shard.engine.latest().stable().get(key)).filter(|record| record.is_of(session));
+        let shard = self.shard_of(key, image)?;
+        let found = self.read_of(shard, key, image)?;
+        let session = if self.ignores { session_of(key, image) } else { None };
+        let latest = shard.engine.latest().stable().get(key).filter(|record| record.is_of(session));
         if latest == found.as_ref() || self.tells_uncommitted || self.not_loaded_is_none {
             return Ok(found);
         }
@@ -377,38 +399,46 @@ impl Coordinator {
         match shard.phase {
             Phase::Active => {
                 shard.queue.push(op);
-                shard.due.get_or_insert(now.mono + self.linger);
+                let due = shard.due.unwrap_or(now.mono + self.linger);
+                shard.set_due(home, Some(due), &mut self.dues);
             }
             Phase::Unread | Phase::Failed => self.finish(op, Err(ErrorCode::CoordinatorNotAvailable)),
             Phase::Reading | Phase::Committing(_) => self.finish(op, Err(ErrorCode::CoordinatorLoadInProgress)),
         }
     }
 
-    /// When the next queue is to be appended.
+    /// When the next queue is to be appended, or the next log to be read again.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
-        self.shards.values().filter_map(|shard| shard.due).min()
+        self.dues.first().map(|(at, _)| *at)
+    }
+
+    /// The shards with something due now, by partition.
+    fn due(&self, now: Now) -> Vec<PartitionIx> {
+        let mut due: Vec<PartitionIx> =
+            self.dues.iter().take_while(|(at, _)| *at <= now.mono).map(|(_, partition)| *partition).collect();
+        due.sort_unstable();
+        due
     }
 
     /// The shards whose logs are to be read again now.
     pub fn take_unread(&mut self, now: Now) -> Vec<PartitionIx> {
-        let due = |shard: &Shard| shard.phase == Phase::Unread && shard.due.is_some_and(|at| at <= now.mono);
-        let mut again = Vec::new();
-        for (partition, shard) in self.shards.iter_mut().filter(|(_, shard)| due(shard)) {
-            (shard.phase, shard.due) = (Phase::Reading, None);
-            again.push(*partition);
-        }
+        let mut again = self.due(now);
+        again.retain(|partition| {
+            let Some(shard) = self.shards.get_mut(partition).filter(|s| s.phase == Phase::Unread) else { return false };
+            shard.phase = Phase::Reading;
+            shard.set_due(*partition, None, &mut self.dues);
+            true
+        });
         again
     }
 
     /// Appends the queues that waited long enough.
     pub fn append_due(&mut self, now: Now, image: &MetadataImage, replicas: &mut Replicas, cx: &mut Cx<'_>) {
-        let due: Vec<PartitionIx> =
-            self.shards.iter().filter(|(_, s)| s.due.is_some_and(|at| at <= now.mono)).map(|(p, _)| *p).collect();
-        for partition in due {
+        for partition in self.due(now) {
             if cx.guards.points.fires(Point::StateWriteLingers) {
                 if let Some(shard) = self.shards.get_mut(&partition) {
-                    shard.due = Some(now.mono + LINGERS);
+                    shard.set_due(partition, Some(now.mono + LINGERS), &mut self.dues);
                 }
                 continue;
             }
@@ -425,7 +455,7 @@ impl Coordinator {
         cx: &mut Cx<'_>,
     ) {
         let Some(shard) = self.shards.get_mut(&partition) else { return };
-        shard.due = None;
+        shard.set_due(partition, None, &mut self.dues);
         let mut table = shard.engine.latest().stable().clone();
         let (mut records, mut waiting) = (Vec::new(), Vec::new());
         for op in std::mem::take(&mut shard.queue) {

@@ -214,7 +214,8 @@ fn get_text(bytes: &mut &[u8]) -> Result<Option<Arc<str>>, BadRecord> {
 /// The partition of `__mirror_state` that holds a mirrored partition's state, of `count`.
 #[must_use]
 pub fn state_partition(key: &StateKey, count: u32) -> u32 {
-    routing::state_partition(&routing::partition_key(&key.mirror, key.topic, key.number), count)
+    let StateKey { mirror, topic, number } = key;
+    routing::state_partition_of(&routing::PartitionKey { mirror, topic: *topic, number: *number }, count)
 }
 
 /// The partition of `__mirror_state` whose leader does what is done once per mirror.

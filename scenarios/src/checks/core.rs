@@ -41,6 +41,13 @@ pub struct Liveness {
     pub retry_at: Option<Nanos>,
 }
 
+/// Partitions that every quiet point sweeps whole.
+const SWEPT_WHOLE: usize = 256;
+/// Of more: those of a cluster that events told of, at most.
+const SWEPT_TOUCHED: usize = 16;
+/// And of all in turn.
+const SWEPT_IN_TURN: usize = 16;
+
 /// All checks of one run, over whatever can be looked at.
 #[derive(Clone, Debug, Default)]
 pub struct Core {
@@ -51,6 +58,10 @@ pub struct Core {
     report: Report,
     violations: Vec<Violation>,
     acked: Vec<u64>,
+    /// The partition, counted over all clusters, at which the next quiet point goes on.
+    next: usize,
+    /// The liveness check that held convergence back at the last look.
+    holds_back: usize,
 }
 
 impl Core {
@@ -575,7 +586,32 @@ fn partition_changed<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: 
 // ---------------------------------------------------------------------------------------------------------------- sweeps
 
 impl Core {
-    /// A quiet point: sweeps all partitions. `settled`: every fault ended and everything had the time to converge.
+    /// A quiet point of many: sweeps everything, if there is not much. Of more, where a look at everything would cost more than
+    /// the run itself, it sweeps what events told of since it was swept last, and some of the rest, each in its turn.
+    pub fn at_quiet_point<S: Sight>(&mut self, sight: &S) -> Vec<Violation> {
+        self.violations.clear();
+        let all: usize = self.ghost.clusters.iter().map(|c| c.partitions.len()).sum();
+        let turns = if all > SWEPT_WHOLE { SWEPT_IN_TURN } else { all };
+        for cluster in 0..self.ghost.clusters.len() {
+            for _ in 0..SWEPT_TOUCHED {
+                let Some(ix) = self.ghost.clusters[cluster].take_touched() else { break };
+                if turns < all {
+                    self.sweep(sight, cluster as u8, ix, false);
+                }
+            }
+        }
+        for _ in 0..turns {
+            let (mut cluster, mut ix) = (0, self.next % all);
+            while let Some(rest) = ix.checked_sub(self.ghost.clusters[cluster].partitions.len()) {
+                (cluster, ix) = (cluster + 1, rest);
+            }
+            self.sweep(sight, cluster as u8, PartitionIx(ix as u32), false);
+            self.next = (self.next + 1) % all;
+        }
+        self.settle(sight).to_vec()
+    }
+
+    /// Sweeps all partitions. `settled`: every fault ended and everything had the time to converge.
     pub fn at_quiet<S: Sight>(&mut self, sight: &S, settled: bool) -> Vec<Violation> {
         self.violations.clear();
         for cluster in 0..self.ghost.clusters.len() {
@@ -658,26 +694,26 @@ impl Core {
         all
     }
 
-    /// What is not so yet, in the converge phase. Asked again until nothing is left or the time is over.
+    /// Whether something is not so yet, at the price of the first of it: what held back at the last look is looked at first.
+    pub fn is_held_back<S: Sight>(&mut self, sight: &S) -> bool {
+        let mut report = self.report.fresh();
+        let mut look = Look::new(sight, &self.roster, &self.ghost, &mut report);
+        look.only_whether = true;
+        let all = liveness_checks::<S>();
+        let held = (0..all.len()).map(|n| (self.holds_back + n) % all.len()).find(|n| {
+            all[*n](&mut look);
+            !look.report.is_clean()
+        });
+        self.holds_back = held.unwrap_or_default();
+        held.is_some()
+    }
+
+    /// What is not so yet, in the converge phase, all of it.
     pub fn liveness<S: Sight>(&mut self, sight: &S) -> Liveness {
         let mut report = self.report.fresh();
-        let mut look = Look { sight, roster: &self.roster, ghost: &self.ghost, report: &mut report };
-        l19_time::left(&mut look);
-        l03_registered::left(&mut look);
-        l17_quorum::left(&mut look);
-        l14_metadata::left(&mut look);
-        l04_leaders::left(&mut look);
-        l05_in_sync::left(&mut look);
-        l06_watermark::left(&mut look);
-        l07_stable::left(&mut look);
-        let decided_at = l01_decided::left(&mut look);
-        l02_everywhere::left(&mut look);
-        l08_mirrored::left(&mut look);
-        l09_no_transient_state::left(&mut look);
-        l10_desired::left(&mut look);
-        l16_bad_neighbours::left(&mut look);
-        let retry_at = l11_retried::left(&mut look);
-        l13_consumers::left(&mut look);
+        let mut look = Look::new(sight, &self.roster, &self.ghost, &mut report);
+        liveness_checks::<S>().iter().for_each(|left| left(&mut look));
+        let (decided_at, retry_at) = (look.decided_at, look.retry_at);
         let mut violations = Vec::new();
         report.take(sight, &self.roster, &mut violations);
         let mut excuses = lines(&self.report);
@@ -691,6 +727,28 @@ impl Core {
         let retry_at = both.filter(|_| violations.iter().all(|v| matches!(&*v.id, "L11" | "L1")));
         Liveness { violations, excuses, retry_at }
     }
+}
+
+/// What each of them adds to what is left.
+fn liveness_checks<S: Sight>() -> [fn(&mut Look<'_, S>); 16] {
+    [
+        l19_time::left,
+        l03_registered::left,
+        l17_quorum::left,
+        l14_metadata::left,
+        l04_leaders::left,
+        l05_in_sync::left,
+        l06_watermark::left,
+        l07_stable::left,
+        l01_decided::left,
+        l02_everywhere::left,
+        l08_mirrored::left,
+        l09_no_transient_state::left,
+        l10_desired::left,
+        l16_bad_neighbours::left,
+        l11_retried::left,
+        l13_consumers::left,
+    ]
 }
 
 fn lines(report: &Report) -> Vec<String> {

@@ -18,7 +18,7 @@ use mirrorlab_model::metadata::configs::CleanupPolicy;
 use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::states::{DesiredState, MirrorState};
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// One replica as events tell of it: 32 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -280,6 +280,8 @@ pub struct PartitionGhost {
     pub writer: (LeaderEpoch, u16),
     /// The topic prefers service to data.
     pub unclean_allowed: bool,
+    /// An event told of it since it was swept last.
+    pub touched: bool,
     /// Has to do with a mirror.
     pub mirrored: bool,
     /// Its topic was mirrored when it came into being.
@@ -316,6 +318,7 @@ impl Default for PartitionGhost {
             lineage: 0,
             writer: (LeaderEpoch::NONE, u16::MAX),
             unclean_allowed: false,
+            touched: false,
             mirrored: false,
             born_a_copy: false,
             keeps_states: false,
@@ -529,6 +532,8 @@ pub struct BrokerGhost {
 pub struct ClusterGhost {
     /// By partition index.
     pub partitions: Vec<PartitionGhost>,
+    /// Partitions that events told of since they were swept last, in order of the first of them.
+    pub touched: VecDeque<PartitionIx>,
     /// By slot.
     pub brokers: Vec<BrokerGhost>,
     /// Ends and hashes of the committed metadata log, ascending.
@@ -559,14 +564,25 @@ pub struct ClusterGhost {
 }
 
 impl ClusterGhost {
-    /// A partition, made if need be.
+    /// A partition that an event tells of, made if need be.
     #[inline]
     pub fn partition(&mut self, ix: PartitionIx) -> &mut PartitionGhost {
         let at = ix.0 as usize;
         if at >= self.partitions.len() {
             self.grow(at);
         }
-        &mut self.partitions[at]
+        let g = &mut self.partitions[at];
+        if !g.touched {
+            g.touched = true;
+            self.touched.push_back(ix);
+        }
+        g
+    }
+    /// The next partition that was touched; it counts as swept.
+    pub fn take_touched(&mut self) -> Option<PartitionIx> {
+        let ix = self.touched.pop_front()?;
+        self.partitions[ix.0 as usize].touched = false;
+        Some(ix)
     }
     #[cold]
     fn grow(&mut self, at: usize) {

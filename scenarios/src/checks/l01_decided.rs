@@ -7,7 +7,7 @@ use super::sight::Sight;
 use mirrorlab_model::ids::Nanos;
 
 /// What is not so yet. Returns when the last of what is open has timed out; nothing if none is open, or one has no such time.
-pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) -> Option<Nanos> {
+pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
     let mut due = Some(Nanos::ZERO);
     for (number, node) in look.roster.producers.iter().copied() {
         let Some(producer) = look.sight.producer(number) else { continue };
@@ -18,5 +18,5 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) -> Option<Nanos> {
             look.stall("L1", None, Some(node), "every record decided, and nothing more to come", got);
         }
     }
-    due.filter(|at| *at > Nanos::ZERO)
+    look.decided_at = due.filter(|at| *at > Nanos::ZERO);
 }

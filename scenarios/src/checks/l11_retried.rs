@@ -12,7 +12,7 @@ use mirrorlab_model::states::MirrorState;
 
 /// What is not so yet. Returns when the last of the retries that are awaited is due; nothing if none is, or one that is due
 /// never.
-pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) -> Option<Nanos> {
+pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
     let mut due = Some(Nanos::ZERO);
     look.each_partition(|look, p| {
         let Some((node, mirror)) = look.mirror(p) else { return };
@@ -54,7 +54,7 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) -> Option<Nanos> {
             look.excuse("L11", Excuse::FailedForGood, Some(p), Some(node));
         }
     });
-    due.filter(|at| *at > Nanos::ZERO)
+    look.retry_at = due.filter(|at| *at > Nanos::ZERO);
 }
 
 /// Whether a partition failed for good because its source's topic was deleted, and it never was.

@@ -6,7 +6,7 @@ use super::ghost::{Ghost, Member, PartitionGhost};
 use super::report::{place_name, At, Report};
 use super::roster::{slot_of, Roster};
 use super::sight::{MirrorSight, Sight};
-use mirrorlab_model::ids::{NodeId, PartitionIx};
+use mirrorlab_model::ids::{Nanos, NodeId, PartitionIx};
 use std::fmt::Display;
 
 /// Properties that hold in a cluster without a controller too: what brokers serve, clients get; and time goes on.
@@ -33,9 +33,19 @@ pub struct Look<'a, S: Sight> {
     pub ghost: &'a Ghost,
     /// Where findings go.
     pub report: &'a mut Report,
+    /// It is only asked whether anything is left: one finding is enough.
+    pub only_whether: bool,
+    /// L1: when the last of what is open has timed out; nothing if none is open, or one has no such time.
+    pub decided_at: Option<Nanos>,
+    /// L11: when the last of the retries that are awaited is due; nothing if none is, or one is due never.
+    pub retry_at: Option<Nanos>,
 }
 
 impl<'a, S: Sight> Look<'a, S> {
+    /// A look at all of it.
+    pub fn new(sight: &'a S, roster: &'a Roster, ghost: &'a Ghost, report: &'a mut Report) -> Self {
+        Self { sight, roster, ghost, report, only_whether: false, decided_at: None, retry_at: None }
+    }
     fn place(&self, cluster: u8, partition: Option<PartitionIx>, node: Option<NodeId>) -> At {
         At { cluster, partition, node, now: self.sight.now(), step: self.sight.step() }
     }
@@ -76,8 +86,10 @@ impl<'a, S: Sight> Look<'a, S> {
     }
     /// Something need not be so.
     pub fn excuse(&mut self, id: &'static str, excuse: Excuse, spot: Option<Spot<'_>>, node: Option<NodeId>) {
-        let text = place_name(self.sight, self.roster, self.spot(spot, node));
-        self.report.excuse(id, excuse, text);
+        if self.report.takes_excuses() {
+            let text = place_name(self.sight, self.roster, self.spot(spot, node));
+            self.report.excuse(id, excuse, text);
+        }
     }
     /// A partition that exists.
     #[must_use]
@@ -86,13 +98,17 @@ impl<'a, S: Sight> Look<'a, S> {
         let ghost = self.ghost.clusters.get(usize::from(cluster))?.partitions.get(ix.0 as usize)?;
         Some(Spot { cluster, ix, ghost })
     }
-    /// All partitions that exist.
+    /// All partitions that exist; as far as needed, where it is only asked whether anything is left.
     pub fn each_partition(&mut self, mut each: impl FnMut(&mut Self, Spot<'a>)) {
-        let ghost = self.ghost;
-        for (cluster, c) in ghost.clusters.iter().enumerate() {
-            for ix in 0..c.partitions.len() as u32 {
-                if let Some(spot) = self.at(cluster as u8, PartitionIx(ix)) {
-                    each(self, spot);
+        let (sight, ghost) = (self.sight, self.ghost);
+        for (cluster, c) in (0u8..).zip(&ghost.clusters) {
+            let Some(image) = sight.image(cluster) else { continue };
+            for (ix, ghost) in (0u32..).map(PartitionIx).zip(&c.partitions) {
+                if image.partition(ix).is_some() {
+                    each(self, Spot { cluster, ix, ghost });
+                }
+                if self.only_whether && !self.report.is_clean() {
+                    return;
                 }
             }
         }

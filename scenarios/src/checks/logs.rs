@@ -23,6 +23,10 @@ fn base_of<L: LogSight>(log: L, segment: usize, at: u32) -> Offset {
 /// The first batch that ends above `offset`; the end of the log if there is none. Gallops from the end, where most
 /// questions are about.
 pub fn locate<L: LogSight>(log: L, offset: Offset) -> Place {
+    // Walks begin at the start.
+    if offset <= log.base(0) && log.batches(0) > 0 {
+        return Place { segment: 0, at: 0 };
+    }
     let mut segment = log.segments().saturating_sub(1);
     while segment > 0 && log.base(segment) > offset {
         segment -= 1;

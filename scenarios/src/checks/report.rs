@@ -76,12 +76,17 @@ impl Report {
             self.found.push(Found { id, at, expected: expected.to_string(), got: got.to_string(), whose });
         }
     }
+    /// Whether one more excuse would be kept: else its text need not be made.
+    #[must_use]
+    pub fn takes_excuses(&self) -> bool {
+        self.excused.len() < EXCUSES_MAX
+    }
     /// A property does not hold, for a reason on the list.
     #[cold]
     pub fn excuse(&mut self, id: &'static str, excuse: Excuse, text: impl Display) {
         let text = text.to_string();
         let known = |e: &Excused| e.id == id && e.excuse == excuse && e.text == text;
-        if self.excused.len() < EXCUSES_MAX && !self.excused.iter().any(known) {
+        if self.takes_excuses() && !self.excused.iter().any(known) {
             self.excused.push(Excused { id, excuse, text });
         }
     }

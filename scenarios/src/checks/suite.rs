@@ -97,12 +97,22 @@ impl Suite {
         self.core.copied(&WorldSight { world, setup }, node);
     }
 
+    /// Whether something is not so yet, in the converge phase: cheaper than what it is.
+    pub fn is_held_back(&mut self, world: &World, setup: &Setup) -> bool {
+        self.core.is_held_back(&WorldSight { world, setup })
+    }
+
     /// What is not so yet, in the converge phase.
     pub fn liveness(&mut self, world: &World, setup: &Setup) -> Liveness {
         self.core.liveness(&WorldSight { world, setup })
     }
 
-    /// A quiet point: sweeps all partitions.
+    /// A quiet point of many: sweeps what changed, and some of the rest.
+    pub fn at_quiet_point(&mut self, world: &World, setup: &Setup) -> Vec<Violation> {
+        self.core.at_quiet_point(&WorldSight { world, setup })
+    }
+
+    /// Sweeps all partitions.
     pub fn at_quiet(&mut self, world: &World, setup: &Setup) -> Vec<Violation> {
         self.core.at_quiet(&WorldSight { world, setup }, false)
     }

@@ -601,3 +601,26 @@ fn logs_compare_by_sums_and_differ_from_the_first_other_batch_on() {
     assert_eq!(logs::range_sum(log(1), Offset(0), Offset(3)), None, "not a batch border");
     assert_eq!(logs::epoch_before(log(1), Offset(0)), LeaderEpoch::NONE);
 }
+
+#[test]
+fn in_a_large_world_a_quiet_point_sees_what_changed_and_the_rest_in_its_turn() {
+    let quiet = |play: &mut Play| play.core.at_quiet_point(&play.world).len();
+    let damaged = || {
+        let mut play = committed(2);
+        play.core.ghost.clusters[1].partition(PartitionIx(400));
+        assert_eq!(quiet(&mut play), 0);
+        play.replica(0, 3).batches[0] = batch(0, 2, 5);
+        play
+    };
+    let mut play = damaged();
+    play.core.ghost.clusters[0].partition(P); // an event tells of it
+    assert!(quiet(&mut play) > 0);
+    let mut play = damaged();
+    let turns = (0..100).position(|_| quiet(&mut play) > 0);
+    assert!(turns.is_some_and(|turns| turns > 1), "{turns:?}");
+    // A small world is swept whole.
+    let mut play = committed(2);
+    assert_eq!(quiet(&mut play), 0);
+    play.replica(0, 3).batches[0] = batch(0, 2, 5);
+    assert!(quiet(&mut play) > 0);
+}

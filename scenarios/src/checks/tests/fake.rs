@@ -448,7 +448,12 @@ impl Play {
 
     /// What liveness finds.
     pub fn left(&mut self) -> Vec<String> {
-        self.core.liveness(&self.world).violations.into_iter().map(|v| v.id).collect()
+        let left: Vec<String> = self.core.liveness(&self.world).violations.into_iter().map(|v| v.id).collect();
+        // Asked twice: what held back is asked first then.
+        for _ in 0..2 {
+            assert_eq!(self.core.is_held_back(&self.world), !left.is_empty(), "{left:?}");
+        }
+        left
     }
 
     /// When the last retry that liveness waits for is due.
