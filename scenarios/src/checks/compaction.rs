@@ -33,6 +33,17 @@ pub struct Last {
     pub tombstone: bool,
 }
 
+/// What a replica holds whose lineage ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Behind {
+    /// Where it ended.
+    cut: Offset,
+    /// Up to where it was committed.
+    committed: Offset,
+    /// Up to where it was compacted.
+    upto: Offset,
+}
+
 /// A compacted partition.
 #[derive(Clone, Debug, Default)]
 pub struct Compaction {
@@ -48,6 +59,8 @@ pub struct Compaction {
     cleanings: Vec<(Offset, i64)>,
     /// Some replica was compacted up to here, or copied from one that was.
     pub upto: Offset,
+    /// Replicas, by slot, that still hold a lineage that ended, because they are down or were not told yet.
+    behind: BTreeMap<u16, Behind>,
     /// Up to where each replica cleaned, by slot: all of that was durable before.
     own: BTreeMap<u16, Offset>,
     /// Up to where each replica, by slot, was cut after it had cleaned: what had been the newest batch of a producer then is gone,
@@ -120,7 +133,13 @@ impl Compaction {
 
     /// A lineage ended at `to`. What was ended by a marker that is lost is open again. Unless an order cut it, what compaction had
     /// passed by then followed the marker: what had been aborted may be gone, and of what had been committed the older ones.
-    pub fn cut(&mut self, to: Offset, ordered: bool) {
+    /// Replicas that end `above` it still have what was committed up to `from`.
+    pub fn cut(&mut self, (from, to): (Offset, Offset), ordered: bool, above: impl IntoIterator<Item = u16>) {
+        for slot in above {
+            let new = Behind { cut: to, committed: from, upto: self.upto };
+            let behind = self.behind.entry(slot).or_insert(new);
+            behind.cut = behind.cut.min(to);
+        }
         if ordered {
             self.given.split_off(&to);
         }
@@ -190,6 +209,12 @@ impl Compaction {
 
     /// A replica's log was cut to `to`, or (zero) removed.
     pub fn shortened(&mut self, slot: u16, to: Offset) {
+        if let Some(behind) = self.behind.get_mut(&slot) {
+            (behind.committed, behind.upto) = (behind.committed.min(to), behind.upto.min(to));
+            if to <= behind.cut {
+                self.behind.remove(&slot);
+            }
+        }
         if let Some(own) = self.own.get_mut(&slot) {
             *own = to.min(*own);
             self.loose.insert(slot, to);
@@ -200,6 +225,25 @@ impl Compaction {
     #[must_use]
     pub fn loose(&self, slot: u16) -> Offset {
         self.loose.get(&slot).copied().unwrap_or_default()
+    }
+
+    /// Up to where what a replica holds may be compacted, be it of a lineage that ended while it was away.
+    #[must_use]
+    pub fn upto_at(&self, slot: u16) -> Offset {
+        self.behind.get(&slot).map_or(Offset::ZERO, |behind| behind.upto).max(self.upto)
+    }
+
+    /// Up to where what a replica holds was committed once, if that is of a lineage that ended.
+    #[must_use]
+    pub fn committed_before(&self, slot: u16) -> Option<Offset> {
+        self.behind.get(&slot).map(|behind| behind.committed)
+    }
+
+    /// A replica cleaned what it holds of a lineage that ended.
+    pub fn cleaned_behind(&mut self, slot: u16, to: Offset) {
+        if let Some(behind) = self.behind.get_mut(&slot) {
+            behind.upto = behind.upto.max(to);
+        }
     }
 
     /// Up to where a replica cleaned.

@@ -489,6 +489,8 @@ fn truncated<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: Offset, c
     damage::is_cut(g, cx.slot, to);
     let m = &mut g.members[own];
     m.set_end(to);
+    // One that is cut below its start begins anew there.
+    m.start = m.start.min(to);
     m.set_cut(true);
     m.epoch = epoch;
     s09_epochs::table(cx, g, cx.slot);

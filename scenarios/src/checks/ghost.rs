@@ -356,6 +356,12 @@ impl PartitionGhost {
     pub fn compacted(&self) -> Offset {
         self.more.as_ref().and_then(|more| more.compaction.as_ref()).map_or(Offset::ZERO, |known| known.upto)
     }
+    /// The same of one replica, which may not know yet that a lineage ended.
+    #[must_use]
+    pub fn compacted_at(&self, slot: u16) -> Offset {
+        let known = self.more.as_ref().and_then(|more| more.compaction.as_ref());
+        known.map_or(Offset::ZERO, |known| known.upto_at(slot))
+    }
     /// Below this a replica may lack the newest batch of a producer that its table knows.
     #[must_use]
     pub fn loose(&self, slot: u16) -> Offset {
@@ -413,13 +419,15 @@ impl PartitionGhost {
         self.read.cut(to);
         self.true_hw = to;
         self.lineage += 1;
+        let above = self.members.iter().filter(|m| m.end > to).map(|m| m.slot);
+        let above: SmallVec<[u16; 3]> = above.collect();
         let more = self.more();
         more.chain.cut(to);
         more.walked = Offset::ZERO;
         more.sequences.clear();
         more.txns = None;
         if let Some(compaction) = &mut more.compaction {
-            compaction.cut(to, excuse == Excuse::OrderedCut);
+            compaction.cut((from, to), excuse == Excuse::OrderedCut, above);
         }
         more.cuts.push(Cut { from, to, acked, excuse, at });
         acked

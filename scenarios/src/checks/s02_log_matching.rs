@@ -21,7 +21,7 @@ pub(super) fn around<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, slot: u16
             continue;
         }
         if let Some(other) = cx.replica(m.slot) {
-            pair(cx, m.slot, g.compacted(), one, other);
+            pair(cx, m.slot, g.compacted_at(slot).max(g.compacted_at(m.slot)), one, other);
         }
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn appended<S: Sight>(cx: &mut Cx<'_, S>, m: Member, epoch: LeaderEpo
 /// the entry's before.
 pub(super) fn table<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, slot: u16) {
     // Below, an epoch may begin with records that are compacted away, or have none left.
-    let compacted = g.compacted();
+    let compacted = g.compacted_at(slot);
     let Some(replica) = cx.replica(slot).filter(|r| !r.offline) else { return };
     let log = replica.log;
     let entries = log.epochs();

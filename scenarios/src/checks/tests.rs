@@ -13,6 +13,7 @@ mod orders;
 mod quorum;
 mod transactions;
 
+use super::excuses::Excuse;
 use super::ghost::Stop;
 use super::logs;
 use super::ranges::Ranges;
@@ -623,4 +624,24 @@ fn in_a_large_world_a_quiet_point_sees_what_changed_and_the_rest_in_its_turn() {
     assert_eq!(quiet(&mut play), 0);
     play.replica(0, 3).batches[0] = batch(0, 2, 5);
     assert!(quiet(&mut play) > 0);
+}
+
+/// A log that is cut below its start begins anew there, as one does that is told so by a leader that was emptied.
+#[test]
+fn a_log_that_was_cut_below_its_start_may_start_lower() {
+    for cut in [true, false] {
+        let mut play = committed(2);
+        let moved = |to| Trace::LogStartMoved { partition: P, to: Offset(to) };
+        assert_eq!(play.at(node(0, 3), moved(5)), NOTHING);
+        if cut {
+            play.core.ghost.clusters[0].partition(P).cut(Offset(0), Excuse::OrderedCut, Nanos(0), 0);
+            play.shorten(0, 3, 0);
+            let cut = Trace::Truncated { partition: P, from: Offset(8), to: Offset(0), cause: CutCause::Divergence };
+            play.at(node(0, 3), cut);
+            play.store(0, 3, &batch(0, 1, 5));
+            play.core.ghost.clusters[0].partition(P).members[2].set_end(Offset(5));
+            play.core.ghost.clusters[0].partition(P).true_hw = Offset(5);
+        }
+        assert_eq!(play.at(node(0, 3), moved(2)).contains(&"S21".to_owned()), !cut, "cut: {cut}");
+    }
 }

@@ -238,7 +238,7 @@ fn passed(play: &mut Play, to: i64) {
 
 /// The log is cut, and goes on with another marker.
 fn lose(play: &mut Play, to: i64, ordered: bool, marker: &Bytes) {
-    compaction(play).cut(Offset(to), ordered);
+    compaction(play).cut((Offset(9), Offset(to)), ordered, []);
     play.core.ghost.clusters[0].partition(P).true_hw = Offset(to);
     for broker in 1..=3 {
         play.shorten(0, broker, to);
@@ -265,7 +265,7 @@ fn s51_knows_what_a_follower_kept_that_its_source_compacted_away() {
         });
         assert_eq!(play.at(node(1, 1), copied(node(0, 1), 0, 2, 8)), NOTHING);
         let g = play.core.ghost.clusters[1].partition(P);
-        g.more().compaction.get_or_insert_default().cut(Offset(0), ordered);
+        g.more().compaction.get_or_insert_default().cut((Offset(9), Offset(0)), ordered, []);
         for broker in [1, 2] {
             play.replica(1, broker).batches = vec![rest.clone(), newer.clone()];
             play.replica(1, broker).end = Offset(3);

@@ -8,11 +8,15 @@ use bytes::Bytes;
 use mirrorlab_model::ids::*;
 use mirrorlab_model::metadata::records::Record;
 use mirrorlab_model::record::{rewrite, BatchBuilder, BatchMeta, BatchView, Rewrite};
-use mirrorlab_model::trace::{Origin, Trace};
+use mirrorlab_model::trace::{CutCause, Origin, Trace};
 use mirrorlab_model::wire::messages::ConfigResource;
 
 pub(super) fn keyed(base: i64, records: &[(&str, Option<&str>)]) -> Bytes {
-    let meta = BatchMeta { base_offset: Offset(base), leader_epoch: LeaderEpoch(1), ..BatchMeta::default() };
+    keyed_in(1, base, records)
+}
+
+fn keyed_in(epoch: i32, base: i64, records: &[(&str, Option<&str>)]) -> Bytes {
+    let meta = BatchMeta { base_offset: Offset(base), leader_epoch: LeaderEpoch(epoch), ..BatchMeta::default() };
     let mut builder = BatchBuilder::new(meta);
     for (key, value) in records {
         builder.push(7, Some(key.as_bytes()), value.map(str::as_bytes));
@@ -143,4 +147,31 @@ fn what_was_compacted_is_still_there_after_a_restart() {
         let back = Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(end), clean: false };
         assert_eq!(play.at(node(0, 2), back).contains(&"S51".to_owned()), broken, "{end}");
     }
+}
+
+/// Broker 3 compacts away all of epoch 1, and is down while the others are cut to nothing. What it holds when it is back is of the
+/// lineage before, and compacted: its epochs need not begin with the batches that they began with.
+#[test]
+fn what_is_behind_a_cut_was_compacted_before_it() {
+    let mut play = Play::new(2);
+    compacted(&mut play, 0);
+    play.commit(0, 1, &keyed(0, &[("a", Some("1"))]));
+    play.change(0, 1, 2, 0b111, 0);
+    play.lead(0, 1, 2);
+    let later = [keyed_in(2, 1, &[("a", Some("2"))]), keyed_in(2, 2, &[("b", Some("1"))])];
+    later.iter().for_each(|batch| play.commit(0, 1, batch));
+    play.replica(0, 3).batches = later.to_vec();
+    let cleaned = Trace::Cleaned { partition: P, from: Offset(0), to: Offset(2), at_ms: 500 };
+    assert_eq!(play.at(node(0, 3), cleaned), NOTHING);
+    assert_eq!(play.quiet(), NOTHING);
+    play.world.down.insert(node(0, 3));
+    play.core.on_stop(&play.world, node(0, 3), Stop::Clean, None);
+    let (now, step) = (Nanos(0), play.world.step);
+    play.core.ghost.clusters[0].partition(P).cut(Offset(0), Excuse::OrderedCut, now, step);
+    play.world.down.clear();
+    let back = Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(3), clean: true };
+    assert!(!play.at(node(0, 3), back).contains(&"S9".to_owned()));
+    // Once it is cut as well, it has no such excuse any more.
+    let cut = Trace::Truncated { partition: P, from: Offset(3), to: Offset(0), cause: CutCause::Divergence };
+    assert!(play.at(node(0, 3), cut).contains(&"S9".to_owned()));
 }
