@@ -25,6 +25,8 @@ pub enum LoadError {
     Empty(PathBuf),
     /// The system refused to read it.
     Unreadable(PathBuf, io::Error),
+    /// JSON that ends in the middle.
+    CutOff(PathBuf, serde_json::Error),
     /// Not JSON at all.
     NotJson(PathBuf, serde_json::Error),
     /// JSON, but not a run's record.
@@ -32,6 +34,15 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// Why a text is not JSON.
+    #[must_use]
+    pub fn not_json(path: &Path, error: serde_json::Error) -> Self {
+        match error.classify() {
+            Category::Eof => Self::CutOff(path.to_owned(), error),
+            _ => Self::NotJson(path.to_owned(), error),
+        }
+    }
+
     /// What the reader can do about it.
     #[must_use]
     pub fn help(&self) -> &'static str {
@@ -43,9 +54,10 @@ impl LoadError {
                 "run a scenario first: `mirrorlab run SCENARIO` leaves a run folder with a `summary.json`"
             }
             Self::Unreadable(..) => "look at the permissions of the file",
-            Self::NotJson(..) => {
-                "the file is cut off or is something else: run the scenario again, or name its `summary.json`"
+            Self::CutOff(..) => {
+                "what wrote it was killed, or its disk is full: run it again, with `mirrorlab replay` and its folder"
             }
+            Self::NotJson(..) => "the file is something else: name a run folder, or its `summary.json`",
             Self::WrongShape(_, _, help) => help,
         }
     }
@@ -57,6 +69,7 @@ impl fmt::Display for LoadError {
             Self::Missing(path) => write!(f, "{} does not exist", path.display()),
             Self::Empty(path) => write!(f, "{} holds no {SUMMARY}", path.display()),
             Self::Unreadable(path, error) => write!(f, "{} cannot be read: {error}", path.display()),
+            Self::CutOff(path, error) => write!(f, "{} is cut off: {error}", path.display()),
             Self::NotJson(path, error) => write!(f, "{} is not JSON: {error}", path.display()),
             Self::WrongShape(path, error, _) => write!(f, "{} is not the record of a run: {error}", path.display()),
         }
@@ -68,7 +81,7 @@ impl std::error::Error for LoadError {
         match self {
             Self::Missing(_) | Self::Empty(_) => None,
             Self::Unreadable(_, error) => Some(error),
-            Self::NotJson(_, error) | Self::WrongShape(_, error, _) => Some(error),
+            Self::CutOff(_, error) | Self::NotJson(_, error) | Self::WrongShape(_, error, _) => Some(error),
         }
     }
 }
@@ -146,7 +159,7 @@ fn read(path: &Path) -> Result<Record, LoadError> {
 fn parse(path: &Path, bytes: &[u8]) -> Result<Record, LoadError> {
     serde_json::from_slice(bytes).map_err(|error| match error.classify() {
         Category::Data => LoadError::WrongShape(path.to_owned(), error, guess(bytes)),
-        _ => LoadError::NotJson(path.to_owned(), error),
+        _ => LoadError::not_json(path, error),
     })
 }
 

@@ -1,7 +1,9 @@
 //! The command line: what was typed, and what it means (design section 3).
 
+use crate::absence;
 use crate::again;
-use crate::checks::CHECKS;
+use crate::commands::lists;
+use crate::commands::named::{plan_file, unreadable};
 use crate::folder;
 use crate::format::{Diagnostics, Fault, Problem, Scenario};
 use crate::hunt;
@@ -13,7 +15,6 @@ use crate::sweep;
 use crate::switches::Switches;
 use crate::tell::{complain, tell};
 use clap::{Args, Parser, Subcommand};
-use mirrorlab_model::guards::{self, Kind};
 use mirrorlab_reports::record::{Record, Row, Verdict};
 use mirrorlab_reports::{census, html, load, text, worst};
 use mirrorlab_sim::pump::on_fresh_runtime;
@@ -222,18 +223,18 @@ pub fn main() -> ExitCode {
         Command::Why { path, reseeds } => crate::commands::why::why(&path, reseeds),
         Command::SameTwice { scenario, seed } => twice(&scenario, seed),
         Command::Check { paths } => check(&paths),
-        Command::Guards { coverage, .. } if !coverage.is_empty() => list_coverage(&coverage),
+        Command::Guards { coverage, .. } if !coverage.is_empty() => lists::coverage(&coverage),
         Command::Guards { markdown: true, .. } => crate::guard_page::page(Path::new("scenarios")).map(|page| {
             tell!("{}", page.trim_end());
             0
         }),
-        Command::Guards { name, .. } => list_guards(name.as_deref()),
+        Command::Guards { name, .. } => lists::guards(name.as_deref()),
         Command::Census { paths, html, json } => crate::commands::census::census(&paths, html.as_deref(), json),
         Command::Checks { excuses: true, .. } => {
             crate::checks::excuses::lines().iter().for_each(|line| tell!("{line}"));
             Ok(0)
         }
-        Command::Checks { id, .. } => list_checks(id.as_deref()),
+        Command::Checks { id, .. } => lists::checks(id.as_deref()),
         Command::Schema => {
             tell!("{}", serde_json::to_string_pretty(&crate::format::schema()).unwrap_or_default());
             Ok(0)
@@ -284,7 +285,7 @@ fn run(args: &RunArgs) -> Result<u8, Diagnostics> {
 }
 
 fn replay(path: &Path, json: bool, out: Option<&Path>) -> Result<u8, Diagnostics> {
-    let file = if path.is_dir() { path.join("plan.toml") } else { path.to_path_buf() };
+    let file = plan_file(path)?;
     let plan = Plan::load(&file)?;
     if let Some(before) = load::record(path).ok().filter(|_| path.is_dir()) {
         let now = folder::build();
@@ -365,13 +366,27 @@ pub(crate) fn joined(mut rows: Vec<(String, Record)>, repro: &str) -> Record {
     record
 }
 
-/// Runs plans one after the other, each for so many events at most, and leaves nothing.
+/// Runs plans one after the other, each for so many events at most, and leaves nothing. Those that pass have to bear the absence
+/// of a node at so many of their decisions.
 pub(crate) fn each(
     path: &str,
     plans: Vec<(String, Plan)>,
     events_max: u64,
+    absences: u32,
 ) -> Result<Vec<(String, Record)>, Diagnostics> {
-    plans.into_iter().map(|(label, plan)| Ok((label, traced(path, &plan, None, events_max)?))).collect()
+    let one = |plan: Plan| match absences {
+        0 => traced(path, &plan, None, events_max),
+        _ => absent(path, plan, events_max, absences),
+    };
+    plans.into_iter().map(|(label, plan)| Ok((label, one(plan)?))).collect()
+}
+
+/// Runs one plan, and again for each of some absences.
+fn absent(path: &str, plan: Plan, events_max: u64, samples: u32) -> Result<Record, Diagnostics> {
+    let began = now();
+    let job = Job { path: path.to_owned(), plan };
+    let absence = absence::judge(&job, samples, events_max).map_err(|bad| bad_config(path, bad.0))?;
+    Ok(measured(absence.judged(), began))
 }
 
 /// Runs one plan.
@@ -398,18 +413,26 @@ fn traced(path: &str, plan: &Plan, trace: Option<PathBuf>, events_max: u64) -> R
         }
         Err(bad) => Err(bad.0),
     });
-    let (mut record, recorder) =
-        done.map_err(|bad| Diagnostics::one(path, Problem::new(Fault::File, "bad-config", bad)))?;
+    let (record, recorder) = done.map_err(|bad| bad_config(path, bad))?;
     if let Some(recorder) = recorder {
         recorder.finish().map_err(|e| untraceable(&e))?;
     }
+    Ok(measured(record, began))
+}
+
+fn bad_config(path: &str, bad: String) -> Diagnostics {
+    Diagnostics::one(path, Problem::new(Fault::File, "bad-config", bad))
+}
+
+/// What a run cost, and who ran it.
+fn measured(mut record: Record, began: Instant) -> Record {
     record.wall_s = began.elapsed().as_secs_f64();
     record.peak_rss_mb = folder::peak_rss_mb();
     record.build = folder::build();
     if record.wall_s > 0.0 {
         record.figures.insert("messages_per_wall_s".into(), record.messages as f64 / record.wall_s);
     }
-    Ok(record)
+    record
 }
 
 fn untraceable(error: &std::io::Error) -> Diagnostics {
@@ -533,109 +556,8 @@ pub fn collect(path: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-fn list_guards(name: Option<&str>) -> Result<u8, Diagnostics> {
-    let kind = |kind: Kind| match kind {
-        Kind::Guard => "guard".to_owned(),
-        Kind::Quirk(versions) => format!("quirk {versions}"),
-    };
-    match name {
-        None => {
-            for row in guards::rows() {
-                tell!("{:<42} {:<8} {}", row.name, kind(row.kind), row.says);
-            }
-        }
-        Some(name) => {
-            let Some(row) = guards::by_name(name) else {
-                return Err(unknown("guard or quirk", name, guards::rows().map(|r| r.name)));
-            };
-            tell!(
-                "{} ({})\n  {}\n  source: {}\n  without it breaks: {}",
-                row.name,
-                kind(row.kind),
-                row.says,
-                row.source,
-                row.breaks.join(", ")
-            );
-        }
-    }
-    Ok(0)
-}
-
-/// Which guards had something to refuse in runs that were made, and which are a MISS: a mutant of theirs would have lived.
-fn list_coverage(paths: &[PathBuf]) -> Result<u8, Diagnostics> {
-    let mut files = Vec::new();
-    for path in paths {
-        summaries(path, &mut files);
-    }
-    let mut hit: BTreeMap<String, usize> = BTreeMap::new();
-    let mut runs = 0;
-    for file in &files {
-        let record = load::record(file).map_err(|e| {
-            Diagnostics::one(&file.display().to_string(), Problem::new(Fault::Command, "unreadable", e.to_string()))
-        })?;
-        // The runs of a matrix have folders, and summaries, of their own.
-        if record.rows.is_empty() {
-            runs += 1;
-            record.guards.hit.into_iter().for_each(|name| *hit.entry(name).or_default() += 1);
-        }
-    }
-    if runs == 0 {
-        let problem = Problem::new(Fault::Command, "no-run", "there is no summary.json in what --coverage names");
-        return Err(Diagnostics::one("command line", problem.help("name run folders: `runs/latest`, or all: `runs`")));
-    }
-    let (mut misses, mut all) = (0, 0);
-    for row in guards::rows().filter(|row| row.kind == Kind::Guard) {
-        all += 1;
-        match hit.get(row.name) {
-            Some(n) => tell!("{:<42} {n} of {runs}", row.name),
-            None => {
-                misses += 1;
-                tell!("{:<42} MISS     {}", row.name, row.says);
-            }
-        }
-    }
-    tell!("{} of {all} guards refused something in {runs} runs, {misses} MISS", all - misses);
-    Ok(0)
-}
-
-/// Every summary.json at or below a path, sorted; links are not followed, so that `latest` counts no run twice.
-fn summaries(path: &Path, into: &mut Vec<PathBuf>) {
-    if !path.is_dir() || path.join("summary.json").is_file() {
-        into.push(if path.is_dir() { path.join("summary.json") } else { path.to_path_buf() });
-    }
-    let mut entries: Vec<PathBuf> = std::fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path()).collect();
-    entries.sort();
-    entries.iter().filter(|entry| entry.is_dir() && !entry.is_symlink()).for_each(|entry| summaries(entry, into));
-}
-
-fn list_checks(id: Option<&str>) -> Result<u8, Diagnostics> {
-    match id {
-        None => CHECKS.iter().for_each(|c| tell!("{:<5} {}", c.id, c.name)),
-        Some(id) => {
-            let Some(check) = CHECKS.iter().find(|c| c.id.eq_ignore_ascii_case(id)) else {
-                return Err(unknown("invariant", id, CHECKS.iter().map(|c| c.id)));
-            };
-            tell!("{} {}\n  {}", check.id, check.name, check.statement);
-        }
-    }
-    Ok(0)
-}
-
-fn unknown<'a>(what: &str, name: &str, valid: impl Iterator<Item = &'a str>) -> Diagnostics {
-    let valid: Vec<&str> = valid.collect();
-    let problem =
-        Problem::new(Fault::Command, "unknown-name", format!("there is no {what} `{}`", crate::units::clip(name, 60)));
-    let problem = match crate::nearest::nearest(name, valid.iter().copied()) {
-        Some(nearest) => problem.help(format!("did you mean `{nearest}`?")),
-        None => problem,
-    };
-    Diagnostics::one("command line", problem)
-}
-
 fn report(path: &Path, page: Option<&Path>) -> Result<u8, Diagnostics> {
-    let record = load::record(path).map_err(|e| {
-        Diagnostics::one(&path.display().to_string(), Problem::new(Fault::Command, "unreadable", e.to_string()))
-    })?;
+    let record = load::record(path).map_err(|error| unreadable(path, &error))?;
     let target = match page {
         Some(page) => page.to_path_buf(),
         None if path.is_dir() => path.join("report.html"),

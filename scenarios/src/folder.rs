@@ -91,8 +91,11 @@ fn make(folder: &Path) -> Result<(), Diagnostics> {
     fs::create_dir_all(folder).map_err(|e| refused(folder, &e))
 }
 
-fn put(path: &Path, text: &str) -> Result<(), Diagnostics> {
-    fs::write(path, text).map_err(|e| refused(path, &e))
+/// Writes a file that is there whole or not at all, whatever kills this process.
+pub(crate) fn put(path: &Path, text: &str) -> Result<(), Diagnostics> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    fs::write(&new, text).and_then(|()| fs::rename(&new, path)).map_err(|e| refused(path, &e))
 }
 
 fn refused(path: &Path, error: &io::Error) -> Diagnostics {

@@ -13,7 +13,7 @@ pub use nodes::{ClientKind, NodeKind, PlanClient, PlanNode};
 
 use crate::format::action::{Step, Trigger};
 use crate::format::types::Expect;
-use crate::format::{Diagnostics, Fault, Problem, Profile, Provenance, Scenario, Stage, Tier, Vocabulary};
+use crate::format::{read_text, Diagnostics, Fault, Problem, Profile, Provenance, Scenario, Stage, Tier, Vocabulary};
 use crate::nearest::nearest;
 use crate::units::Time;
 use mirrorlab_model::guards::{self, Guards, Kind};
@@ -102,6 +102,11 @@ pub struct Plan {
     pub stage: Stage,
 }
 
+/// The first line of a plan's text.
+const BEGIN: &str = "# A plan of mirrorlab, which replays alone. It is whole if its last line is `# end of the plan`.";
+/// The last one.
+const END: &str = "# end of the plan";
+
 /// TOML's whole numbers end at 2^63 - 1; seeds above are hexadecimal digits in quotes.
 #[allow(clippy::trivially_copy_pass_by_ref)] // the signature is serde's
 fn seed_as_toml<S: Serializer>(seed: &u64, serializer: S) -> Result<S::Ok, S::Error> {
@@ -175,10 +180,11 @@ impl Plan {
     /// # Errors
     /// None that is known: every value of a plan has a form in TOML.
     pub fn to_toml(&self) -> Result<String, Diagnostics> {
-        toml::to_string(self).map_err(|error| {
+        let text = toml::to_string(self).map_err(|error| {
             let message = format!("the plan cannot be written: {error}");
             Diagnostics::one(&self.plan.scenario, Problem::new(Fault::Version, "unwritable", message))
-        })
+        })?;
+        Ok(format!("{BEGIN}\n{text}\n{END}\n"))
     }
 
     /// Reads a `plan.toml`.
@@ -186,7 +192,8 @@ impl Plan {
     /// # Errors
     /// What [`Scenario::load`] refuses; chaos, a matrix or repetitions; no seed.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Diagnostics> {
-        Self::of_file(&Scenario::load(path)?)
+        let name = path.as_ref().display().to_string();
+        Self::parse(&name, &read_text(path.as_ref())?, &Arc::new(Vocabulary::standard()))
     }
 
     /// Reads the text of a `plan.toml`; `name` stands for the file in messages.
@@ -194,6 +201,12 @@ impl Plan {
     /// # Errors
     /// As [`Plan::load`].
     pub fn parse(name: &str, text: &str, vocabulary: &Arc<Vocabulary>) -> Result<Self, Diagnostics> {
+        // Cut at the end of a line it is often a plan still, of another run.
+        if text.starts_with(BEGIN) && !text.trim_end().ends_with(END) {
+            let message = format!("this plan is cut off: its last line is not `{END}`");
+            let help = "what wrote it was killed, or its disk is full: run the scenario again with its seed";
+            return Err(Diagnostics::one(name, Problem::new(Fault::Machine, "cut-off", message).help(help)));
+        }
         Self::of_file(&Scenario::parse_with(name, text, vocabulary)?)
     }
 

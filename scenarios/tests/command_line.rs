@@ -319,3 +319,46 @@ fn a_load_that_no_machine_holds_is_refused() {
     let told = refused(format!("{TWO}[topics.wide]\non = \"east\"\npartitions = 20000\nrf = 1\n").as_bytes());
     assert!(told.contains("at most 10000 partitions at once"), "{told}");
 }
+
+#[test]
+fn what_is_not_there_or_not_whole_is_told_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("two.toml"), format!("{TWO}[phases]\nsafety = \"1 s\"\n")).unwrap();
+    let told = |arguments: &[&str], parts: &[&str]| {
+        let out = mirrorlab(folder.path(), arguments);
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{arguments:?}: {said}");
+        parts.iter().for_each(|part| assert!(said.contains(part), "{arguments:?}: no `{part}` in {said}"));
+    };
+    for command in ["report", "census", "replay", "why", "shrink"] {
+        told(
+            &[command, "runs/latest"],
+            &["there is no such file or folder", "mirrorlab run FILE", "mirrorlab sweep PATH"],
+        );
+    }
+    let run = mirrorlab(folder.path(), &["run", "two.toml", "--out", "runs/two/0"]);
+    let plan = folder.path().join("runs/two/0/plan.toml");
+    let whole = std::fs::read_to_string(&plan).unwrap_or_else(|e| panic!("{e}: {}", text(&run.stderr)));
+    for command in ["report", "census", "replay"] {
+        told(&[command, "runs/tow/0"], &["did you mean `runs/two/0`?"]);
+        told(&[command, "runs/two/17"], &["there are `runs/two/0`"]);
+    }
+    told(&["replay", "runs/two"], &["holds no plan.toml", "`runs/two/0`"]);
+    // Cut anywhere, also where what is left is a plan of something else.
+    let expect = whole.find("[topics").unwrap();
+    for cut in [whole.len() / 2, expect, whole.len() - 2] {
+        std::fs::write(&plan, &whole[..cut]).unwrap();
+        told(&["replay", "runs/two/0"], &["this plan is cut off", "run the scenario again with its seed"]);
+    }
+    std::fs::write(&plan, &whole).unwrap();
+    assert_ne!(mirrorlab(folder.path(), &["replay", "runs/two/0"]).status.code(), Some(2));
+    let summary = folder.path().join("runs/two/0/summary.json");
+    let record = std::fs::read(&summary).unwrap();
+    for cut in [0, 1, record.len() / 2, record.len() - 1] {
+        std::fs::write(&summary, &record[..cut]).unwrap();
+        told(&["report", "runs/two/0"], &["is cut off", "mirrorlab replay"]);
+        if cut > 0 {
+            told(&["census", "runs/two/0"], &["is cut off", "mirrorlab replay"]);
+        }
+    }
+}

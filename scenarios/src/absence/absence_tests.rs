@@ -10,7 +10,7 @@ fn judged(text: &str, guard_off: Option<&str>, samples: u32) -> Absence {
     let guards_off = guard_off.map(str::to_owned).into_iter().collect();
     let overrides = Overrides { guards_off, ..Overrides::default() };
     let plan = Plan::resolve_all(&scenario, None, &overrides).unwrap().remove(0).1;
-    judge(&plan, samples).unwrap_or_else(|e| panic!("{}", e.0))
+    judge(&Job { path: String::new(), plan }, samples, u64::MAX).unwrap_or_else(|e| panic!("{}", e.0))
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub enum Came {
     Differs(Vec<(String, String)>),
     /// A check broke, with the absence only.
     Broke(String),
-    /// Some step struck in one of them only.
+    /// Some step struck in one of them only, or the run with the absence was given up.
     Apart(String),
 }
 
@@ -119,12 +119,12 @@ fn violation(tried: &Tried) -> Option<Violation> {
     })
 }
 
-/// Runs a plan, and again with a node absent for each of so many of its decisions.
+/// Runs a job, and again with a node absent for each of so many of its decisions; each for so many events at most.
 ///
 /// # Errors
 /// A config entry that the model does not take.
-pub fn judge(plan: &Plan, samples: u32) -> Result<Absence, crate::lab::BadConfig> {
-    let without = run(plan)?;
+pub fn judge(job: &Job, samples: u32, events_max: u64) -> Result<Absence, crate::lab::BadConfig> {
+    let (plan, without) = (&job.plan, run(job.clone(), events_max)?);
     let mut absence = Absence { record: without.record.clone(), decisions: without.decisions.len(), tried: Vec::new() };
     if absence.record.verdict != Verdict::Pass || !plan.stage.expect.violation.is_empty() {
         return Ok(absence);
@@ -134,7 +134,7 @@ pub fn judge(plan: &Plan, samples: u32) -> Result<Absence, crate::lab::BadConfig
             continue;
         };
         let with = with_absence(plan, &sample, without.base);
-        let came = compare(&without, &run(&with)?);
+        let came = compare(&without, &run(Job { path: job.path.clone(), plan: with.clone() }, events_max)?);
         absence.tried.push(Tried {
             decision: sample.decision,
             node: sample.node.to_string(),
@@ -157,10 +157,10 @@ struct Ended {
     missed: Vec<String>,
 }
 
-fn run(plan: &Plan) -> Result<Ended, crate::lab::BadConfig> {
-    let job = Job { path: String::new(), plan: plan.clone() };
-    on_fresh_runtime(plan.seed, async move || {
+fn run(job: Job, events_max: u64) -> Result<Ended, crate::lab::BadConfig> {
+    on_fresh_runtime(job.plan.seed, async move || {
         let mut run = Run::new(job)?;
+        run.limit_events(events_max);
         let (record, decisions) = decisions::watch(&mut run);
         let names = run.missed_steps().into_iter().map(|(n, why)| {
             let action = run.plan().stage.timeline[n].action.name();
@@ -189,6 +189,9 @@ fn with_absence(plan: &Plan, sample: &Sample, base: Nanos) -> Plan {
 }
 
 fn compare(without: &Ended, with: &Ended) -> Came {
+    if with.record.verdict == Verdict::Unknown {
+        return Came::Apart(with.record.reason.clone());
+    }
     if with.missed != without.missed {
         let missed = with.missed.iter().chain(&without.missed);
         return Came::Apart(missed.cloned().collect::<Vec<_>>().join("; "));

@@ -4,6 +4,7 @@ use crate::absence::{judge, Absence, Came, Tried};
 use crate::folder;
 use crate::format::{Diagnostics, Fault, Problem, Scenario};
 use crate::plan::{Overrides, Plan};
+use crate::run::Job;
 use mirrorlab_reports::record::Verdict;
 use mirrorlab_reports::worst;
 use std::io::Write as _;
@@ -35,11 +36,13 @@ pub fn absence(options: &Options<'_>) -> Result<u8, Diagnostics> {
     let path = options.scenario.display().to_string();
     let mut verdicts = Vec::new();
     for (label, plan) in Plan::resolve_all(&scenario, options.seed, &options.overrides)? {
-        let absence = judge(&plan, options.samples)
+        let job = Job { path: path.clone(), plan };
+        let absence = judge(&job, options.samples, u64::MAX)
             .map_err(|bad| Diagnostics::one(&path, Problem::new(Fault::File, "bad-config", bad.0)))?;
-        let plans = write(options, &plan, &absence)?;
+        let plan = &job.plan;
+        let plans = write(options, plan, &absence)?;
         verdicts.push(verdict(&absence));
-        let told = if options.json { json(&absence, &plans) } else { text(&path, &label, &plan, &absence, &plans) };
+        let told = if options.json { json(&absence, &plans) } else { text(&path, &label, plan, &absence, &plans) };
         let _ = writeln!(std::io::stdout(), "{}", told.trim_end());
     }
     Ok(worst(verdicts).exit_code())

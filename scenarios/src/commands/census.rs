@@ -1,8 +1,10 @@
 //! `mirrorlab census`: what happened in the runs of a sweep, and what never did.
 
 use crate::census::known;
+use crate::commands::named;
 use crate::format::{Diagnostics, Fault, Problem};
 use mirrorlab_reports::census::{add, page, runs, text, Counts};
+use mirrorlab_reports::load::LoadError;
 use serde_json::Value;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,9 @@ const DEPTH_MAX: usize = 8;
 pub fn census(paths: &[PathBuf], html: Option<&Path>, json: bool) -> Result<u8, Diagnostics> {
     let mut counts = Counts::new();
     for path in paths {
+        if !path.exists() {
+            return Err(named::missing(path));
+        }
         gather(path, DEPTH_MAX, &mut counts)?;
     }
     if runs(&counts) == 0 {
@@ -63,7 +68,7 @@ fn read(file: &Path, counts: &mut Counts) -> Result<(), Diagnostics> {
     let text = std::fs::read_to_string(file).map_err(|e| unreadable(file, &e.to_string()))?;
     let values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
     for value in values {
-        let value = value.map_err(|e| unreadable(file, &e.to_string()))?;
+        let value = value.map_err(|error| named::unreadable(file, &LoadError::not_json(file, error)))?;
         take(&value, counts);
     }
     Ok(())

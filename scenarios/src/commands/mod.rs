@@ -3,5 +3,7 @@
 
 pub mod absence;
 pub mod census;
+pub mod lists;
+pub mod named;
 pub mod shrink;
 pub mod why;

@@ -1,5 +1,6 @@
 //! `mirrorlab shrink`: a failing run, made as small as it can be made.
 
+use crate::commands::named::plan_file;
 use crate::folder;
 use crate::format::{Diagnostics, Fault, Problem};
 use crate::plan::Plan;
@@ -28,7 +29,7 @@ pub struct Options<'a> {
 /// # Errors
 /// The plan cannot be read, or breaks nothing; the folder cannot be written.
 pub fn shrink(options: &Options<'_>) -> Result<u8, Diagnostics> {
-    let file = if options.path.is_dir() { options.path.join("plan.toml") } else { options.path.to_path_buf() };
+    let file = plan_file(options.path)?;
     let plan = Plan::load(&file)?;
     let beside = || file.parent().unwrap_or(Path::new("")).join("shrunk");
     let out = options.out.map_or_else(beside, Path::to_path_buf);

@@ -1,5 +1,6 @@
 //! `mirrorlab why`: the causal past of what broke.
 
+use crate::commands::named::plan_file;
 use crate::format::{Diagnostics, Fault, Problem};
 use crate::plan::Plan;
 use std::io::Write as _;
@@ -10,7 +11,7 @@ use std::path::Path;
 /// # Errors
 /// The plan cannot be read, or breaks nothing.
 pub fn why(path: &Path, reseeds: u32) -> Result<u8, Diagnostics> {
-    let file = if path.is_dir() { path.join("plan.toml") } else { path.to_path_buf() };
+    let file = plan_file(path)?;
     let plan = Plan::load(&file)?;
     let name = file.display().to_string();
     let found = crate::why::why(&plan, reseeds)

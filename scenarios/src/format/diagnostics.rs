@@ -235,6 +235,22 @@ impl Diagnostics {
         Self { file: file.to_owned(), problems: vec![problem], more: 0 }
     }
 
+    /// The same, as the fault of what stands at another place: as long as that is not there, nothing is wrong with the file.
+    #[must_use]
+    pub(crate) fn blamed_on(self, source: &str, span: &Range<usize>, what: &str) -> Self {
+        let Some(first) = self.problems.first() else { return self };
+        let line = first.line().map_or_else(String::new, |line| format!(" (line {line})"));
+        let message = format!("{what}, this does not hold{line}: {}", first.message);
+        let help = "draw what names it as well, in step with it, or let this value stand".to_owned();
+        let source = Source { name: self.file.as_str().into(), text: source.into() };
+        Self::one(&self.file, Problem::new(first.fault, "bad-draw", message).help(help).at(&source, span))
+    }
+
+    /// Whether the first problem has a place within a part of the file.
+    pub(crate) fn is_within(&self, part: &Range<usize>) -> bool {
+        self.problems.first().is_some_and(|first| first.excerpt.is_some() && part.contains(&first.offset))
+    }
+
     /// Says which seed drew what was read.
     #[must_use]
     pub(crate) fn drawn_by(mut self, seed: u64, drawn: &[String]) -> Self {

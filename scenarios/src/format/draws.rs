@@ -12,7 +12,7 @@
 //! in together and read again from the start, like a row of a matrix. A draw is hash(seed, path): another path more or less
 //! leaves all others alone.
 
-use super::diagnostics::{Fault, Problem};
+use super::diagnostics::{Diagnostics, Fault, Problem};
 use super::limits;
 use super::matrix::{self, Axis, Misplaced, RawAxis};
 use super::table::{kind_of, At, Cx, Table};
@@ -51,6 +51,16 @@ pub(crate) fn lots<'i>(cx: &mut Cx<'_>, root: &mut Table<'_, 'i>) -> Vec<Lot<'i>
             let help = format!("the limit is {}", limits::DRAWS);
             cx.error(&key.span, "too-many", "so many draws are too many".to_owned(), help);
             break;
+        }
+        if matches!(key.value.split('.').next(), Some("seed" | EACH)) {
+            let message = format!("`{}` cannot be drawn", clip(&key.value, 60));
+            let help = if key.value.starts_with(EACH) {
+                "`*` stands for the tables within one that is named, such as \"chaos.*\""
+            } else {
+                "all is drawn from the seed: run the file with other seeds, `mirrorlab sweep FILE --seeds 0..100`"
+            };
+            cx.error(&key.span, "bad-path", message, help.to_owned());
+            continue;
         }
         let Some((draws, values)) = draws_of(cx, &key, value) else { continue };
         if let Some(axis) = RawAxis::of(cx, &key, values, "drawn") {
@@ -148,22 +158,30 @@ pub(crate) fn apply<'i>(root: &mut DeTable<'i>, lots: &[Lot<'i>], seed: u64) -> 
     Ok(told.set.into_iter().chain(without).collect())
 }
 
+/// The file with a single draw put in: whose it is, what it does, and the file.
+pub(crate) type Single<'l, 'i> = (&'l Lot<'i>, String, Result<DeTable<'i>, Misplaced>);
+
 /// The file with each single draw put in: each value, each end of a range, each table left out.
-pub(crate) fn alone<'i>(tree: &DeTable<'i>, lots: &[Lot<'i>]) -> Vec<Result<DeTable<'i>, Misplaced>> {
+pub(crate) fn alone<'l, 'i>(tree: &DeTable<'i>, lots: &'l [Lot<'i>]) -> Vec<Single<'l, 'i>> {
     let mut all = Vec::new();
     for lot in lots {
         let paths = lot.paths(tree);
         if paths.is_empty() {
-            all.push(Err(lot.axis.missing(EACH)));
+            all.push((lot, String::new(), Err(lot.finds_nothing(tree))));
         }
         for path in paths {
+            let name = path.join(".");
             if let Draws::Keep(_) = lot.draws {
                 let mut map = tree.clone();
-                all.push(remove(&mut map, &lot.axis, &path).map(|()| map));
+                let what = format!("without `{}`, which this draw may leave out", clip(&name, 80));
+                all.push((lot, what, remove(&mut map, &lot.axis, &path).map(|()| map)));
             }
             for value in lot.axis.values() {
                 let mut map = tree.clone();
-                all.push(matrix::put_at(&mut map, &lot.axis, &path, value).map(|()| map));
+                let value_shown = shown(value.get_ref());
+                let what =
+                    format!("with `{} = {}`, which this draw may choose", clip(&name, 80), clip(&value_shown, 40));
+                all.push((lot, what, matrix::put_at(&mut map, &lot.axis, &path, value).map(|()| map)));
             }
         }
     }
@@ -174,6 +192,33 @@ impl<'i> Lot<'i> {
     /// As the scenario tells it.
     pub(crate) fn axis(&self) -> Axis {
         self.axis.axis.clone()
+    }
+
+    /// What is wrong with the file once this is drawn. The draw is to blame, wherever it shows: alone the file is right.
+    pub(crate) fn blamed(&self, problems: Diagnostics, what: &str, source: &str) -> Diagnostics {
+        let own = std::iter::once(self.axis.span()).chain(self.axis.values().iter().map(Spanned::span));
+        if own.into_iter().any(|own| problems.is_within(&own)) {
+            return problems;
+        }
+        problems.blamed_on(source, &self.axis.span(), what)
+    }
+
+    /// Why there is nothing that the `*` of its path stands for.
+    fn finds_nothing(&self, root: &DeTable<'i>) -> Misplaced {
+        let steps = self.axis.steps();
+        let before: Vec<&str> = steps.iter().map(String::as_str).take_while(|step| *step != EACH).collect();
+        let list = matches!(&before[..], [list] if root.get(*list).is_some_and(|value| value.get_ref().is_array()));
+        if !list {
+            return self.axis.missing(EACH);
+        }
+        let list = clip(before[0], 60);
+        let message =
+            format!("`{}`: `*` stands for tables with names, and `{list}` is a list", clip(&self.axis.axis.path, 60));
+        let help = format!(
+            "give a step a `name` and draw it by that, each in a line of its own: `\"{list}.NAME\" = {{ keep = 0.5 }}`, \
+             `\"{list}.NAME.at\" = {{ from = …, to = … }}`"
+        );
+        Box::new((self.axis.span(), Problem::new(Fault::File, "bad-path", message).help(help)))
     }
 
     /// Its path, or for `a.*` the path of each table in `a`, in the order of the file.

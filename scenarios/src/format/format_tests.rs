@@ -74,6 +74,43 @@ fn a_seed_draws_values_and_what_is_there() {
 }
 
 #[test]
+fn what_only_a_draw_breaks_is_blamed_on_the_draw() {
+    let told = |draw: &str| {
+        let error = with(&format!("[draw]\n{draw}\n")).unwrap_err();
+        let problem = error.problems[0].clone();
+        (problem.code, problem.line().unwrap(), format!("{}; {}", problem.message, problem.help.unwrap_or_default()))
+    };
+    let line = BASE.lines().count() + 2;
+    let named = BASE.lines().position(|line| line.starts_with("topic = \"orders\"")).unwrap() + 1;
+    let (code, at, message) = told("\"topics.orders\" = { keep = 0.5 }");
+    assert_eq!((code, at), ("bad-draw", line), "{message}");
+    assert!(message.starts_with("without `topics.orders`, which this draw may leave out"), "{message}");
+    assert!(message.contains("`orders`") && !message.contains(&format!("line {named}:")), "{message}");
+    let (code, at, message) = told("\"topics.orders.on\" = [\"east\", \"west\"]");
+    assert_eq!((code, at), ("bad-draw", line), "{message}");
+    assert!(message.starts_with("with `topics.orders.on = west`, which this draw may choose"), "{message}");
+    // A value that is wrong wherever it stands is told at its own place, as before.
+    assert_eq!(told("\"links.wan.latency\" = [\"1 ms\", 50]").0, "missing-unit");
+}
+
+#[test]
+fn paths_that_cannot_be_drawn_are_told_why() {
+    let told = |tail: &str| {
+        let problem = with(tail).unwrap_err().problems[0].clone();
+        assert_eq!(problem.code, "bad-path");
+        format!("{}; {}", problem.message, problem.help.unwrap_or_default())
+    };
+    assert!(told("[draw]\n\"*\" = { keep = 0.5 }\n").contains("within one that is named"));
+    assert!(told("[draw]\n\"*.orders\" = { keep = 0.5 }\n").contains("within one that is named"));
+    assert!(told("[draw]\nseed = [1, 2]\n").contains("mirrorlab sweep FILE --seeds"));
+    let step = "[[timeline]]\nat = \"1 s\"\ndo = \"kill\"\nnode = \"east/broker-1\"\n";
+    for path in ["timeline.*", "timeline.*.at"] {
+        let told = told(&format!("{step}[draw]\n\"{path}\" = {{ keep = 0.5 }}\n"));
+        assert!(told.contains("`timeline` is a list") && told.contains("timeline.NAME"), "{told}");
+    }
+}
+
+#[test]
 fn all_brokers_and_all_controllers_of_a_cluster() {
     use super::action::Action;
     use super::places::NodeRef;

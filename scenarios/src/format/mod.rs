@@ -34,6 +34,7 @@ mod vocabulary;
 mod workload;
 
 pub use diagnostics::{Diagnostics, Excerpt, Fault, Problem, PROBLEMS_SHOWN};
+pub(crate) use load::read as read_text;
 pub use matrix::Axis;
 pub use schema::schema;
 pub use types::{Profile, Stage, Tier};
@@ -227,7 +228,7 @@ fn read_rows(
     let axes = matrix::axes(&mut cx, &mut root, tokens);
     let lots = draws::lots(&mut cx, &mut root);
     let one = |cx: Cx<'_>, map: &DeTable<'_>| {
-        let (cx, mut scenario) = read(cx, map);
+        let (cx, mut scenario) = read_tree(cx, map);
         scenario.matrix = axes.iter().map(|axis| axis.axis.clone()).collect();
         scenario.draw = lots.iter().map(draws::Lot::axis).collect();
         scenario.file = name.to_owned();
@@ -261,8 +262,8 @@ fn read_rows(
                 check(matrix::put(&mut map, axis, value).map(|()| map))?;
             }
         }
-        for map in draws::alone(tree.get_ref(), &lots) {
-            check(map)?;
+        for (lot, what, map) in draws::alone(tree.get_ref(), &lots) {
+            check(map).map_err(|problems| lot.blamed(problems, &what, &text))?;
         }
         return Ok(vec![(String::new(), scenario)]);
     };
@@ -299,7 +300,7 @@ fn refused(problems: Problems) -> Diagnostics {
 }
 
 /// Reads a tree. The scenario is worth something only if no problem was found.
-fn read<'v>(cx: Cx<'v>, map: &DeTable<'_>) -> (Cx<'v>, Scenario) {
+fn read_tree<'v>(cx: Cx<'v>, map: &DeTable<'_>) -> (Cx<'v>, Scenario) {
     let mut root = Table::new("the file", 0..0, map);
     let mut b = Build {
         cx,

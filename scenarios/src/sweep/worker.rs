@@ -8,7 +8,6 @@ use crate::format::{Diagnostics, Fault, Problem, Scenario};
 use crate::plan::{Overrides, Plan};
 use crate::tell::last_words;
 use crate::{absence, again, cli, folder, shrink};
-use mirrorlab_reports::record::{Record, Verdict};
 use mirrorlab_reports::sweep::Finished;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -120,13 +119,11 @@ fn smaller(task: &Task, plans: &[(String, Plan)]) -> Result<Option<(u64, u64)>, 
 
 fn perform(task: &Task, plans: Vec<(String, Plan)>) -> Result<Finished, Diagnostics> {
     let repro = again::run(&task.file, task.seed, &task.overrides);
-    let absent = if task.absence > 0 { absent(task, &plans)? } else { None };
     let mut record = match &task.folder {
         Some(folder) => cli::leave(&task.file, plans, folder, false, &repro)?,
-        None => cli::joined(cli::each(&task.file, plans, task.events_max)?, &repro),
+        None => cli::joined(cli::each(&task.file, plans, task.events_max, task.absence)?, &repro),
     };
-    if let Some(absent) = absent.filter(|_| record.verdict == Verdict::Pass) {
-        (record.verdict, record.reason, record.violations) = (absent.verdict, absent.reason, absent.violations);
+    if record.violations.first().is_some_and(|first| first.id == absence::ID) {
         record.repro = again::absence(&task.file, task.seed, task.absence, &task.overrides);
     }
     let mut finished = Finished::of(&record, folder::rss_mb());
@@ -136,16 +133,4 @@ fn perform(task: &Task, plans: Vec<(String, Plan)>) -> Result<Finished, Diagnost
         finished.trace_hash = format!("{:016x}", xxhash_rust::xxh3::xxh3_64(hashes.concat().as_bytes()));
     }
     Ok(finished)
-}
-
-/// The record of the first plan that a node's absence harms, if there is one.
-fn absent(task: &Task, plans: &[(String, Plan)]) -> Result<Option<Record>, Diagnostics> {
-    for (_, plan) in plans {
-        let judged = absence::judge(plan, task.absence)
-            .map_err(|bad| Diagnostics::one(&task.file, Problem::new(Fault::File, "bad-config", bad.0)))?;
-        if !judged.violations().is_empty() {
-            return Ok(Some(judged.judged()));
-        }
-    }
-    Ok(None)
 }
