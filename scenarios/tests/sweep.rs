@@ -176,22 +176,72 @@ fn a_worker_that_is_killed_costs_its_seed_only() {
     assert_eq!(verdicts, ["panic", "pass", "pass"]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_sweep_that_loses_a_worker_and_is_killed_itself_goes_on() {
+    let folder = folder(&[("a.toml", "")]);
+    let arguments = ["sweep", "a.toml", "--seeds", "0..400", "--jobs", "2", "--out", "s", "--quiet"];
+    let results = folder.path().join("s/results-1of1.ndjson");
+    let mut child = command(folder.path(), &arguments).stdout(Stdio::null()).spawn().unwrap();
+    wait_for(&results, 10, &mut child);
+    let worker = worker_of(&mut child);
+    assert!(Command::new("kill").args(["-KILL", &worker.to_string()]).status().unwrap().success());
+    let at_kill = runs(&results).len();
+    wait_for(&results, at_kill + 20, &mut child);
+    let orphans = workers_of(child.id());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let before = runs(&results);
+    assert!(before.len() < 400, "it was not killed half way");
+    // Nobody asks them anything any more: they come to an end by themselves.
+    orphans.into_iter().for_each(wait_for_end);
+    assert_eq!(runs(&results), before, "an orphan wrote");
+    let out = mirrorlab(folder.path(), &arguments);
+    let after = runs(&results);
+    assert_eq!(&after[..before.len()], before);
+    let distinct: BTreeSet<u64> = after.iter().map(|run| run.seed).collect();
+    assert_eq!((after.len(), distinct.len()), (400, 400));
+    // The seed that its worker was killed with is told as that, and as nothing else; between two seeds it costs none.
+    let lost: Vec<&Finished> = after.iter().filter(|run| run.verdict.name() != "pass").collect();
+    assert!(lost.len() <= 1 && lost.iter().all(|run| run.reason.contains("signal: 9")), "{lost:?}");
+    assert_eq!(code(&out), if lost.is_empty() { 0 } else { 101 }, "{}", text(&out.stdout));
+}
+
 /// The process id of a sweep's worker, once it has one.
 #[cfg(target_os = "linux")]
 #[expect(clippy::disallowed_methods, reason = "it waits for another process")]
 fn worker_of(child: &mut Child) -> u32 {
-    let parent = child.id().to_string();
     loop {
         assert!(child.try_wait().unwrap().is_none(), "the sweep was over before it had a worker");
-        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-            let Ok(id) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
-            let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-            let after = stat.rsplit(')').next().unwrap_or_default();
-            if after.split_whitespace().nth(1) == Some(&parent) {
-                return id;
-            }
+        if let Some(worker) = workers_of(child.id()).first() {
+            return *worker;
         }
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The process ids of a process's children.
+#[cfg(target_os = "linux")]
+fn workers_of(parent: u32) -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let ids = all.filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok());
+    ids.filter(|id| stat_of(*id).is_some_and(|(_, of)| of == parent)).collect()
+}
+
+/// State and parent of a process, if there is such a one.
+#[cfg(target_os = "linux")]
+fn stat_of(id: u32) -> Option<(String, u32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    let mut after = stat.rsplit(')').next()?.split_whitespace();
+    Some((after.next()?.to_owned(), after.next()?.parse().ok()?))
+}
+
+/// Waits until a process has ended, be it that nobody asked how.
+#[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_methods, reason = "it waits for another process")]
+fn wait_for_end(id: u32) {
+    while stat_of(id).is_some_and(|(state, _)| state != "Z") {
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

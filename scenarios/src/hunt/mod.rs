@@ -15,10 +15,11 @@ use crate::folder::{self, RUNS};
 use crate::format::{Diagnostics, Fault, Problem};
 use crate::plan::Overrides;
 use crate::sweep::arguments::Common;
-use crate::sweep::lines::{self, Lines, Read};
+use crate::sweep::lines::Lines;
 use crate::sweep::pool::{Client, Pool};
+use crate::sweep::resume::{self, Resumed};
 use crate::sweep::shard::{Shard, Turn};
-use crate::sweep::{self, report, results};
+use crate::sweep::{self, report};
 use crate::tell::{complain, tell};
 use chase::{Ground, Known, Told};
 use clap::Args;
@@ -34,8 +35,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// What the files of hunts are called.
-const KIND: &str = "hunt";
+/// The folder of a hunt below `runs/`.
+const FOLDER: &str = "hunt";
 
 /// Runs of the baseline of which one is run a second time.
 const BATCH: usize = 64;
@@ -102,7 +103,7 @@ pub fn main(args: &HuntArgs) -> Result<u8, Diagnostics> {
     let (shard, _) = Shard::choose(args.shard.as_deref(), |name| std::env::var(name).ok())?;
     let files = swarm(&args.scenarios)?;
     let quarry = profiles::quarry(&args.guard, &args.quirk, &files, &args.scenarios)?;
-    let folder = args.common.out.clone().unwrap_or_else(|| Path::new(RUNS).join(KIND));
+    let folder = args.common.out.clone().unwrap_or_else(|| Path::new(RUNS).join(FOLDER));
     let (mut out, mut hunt) = open(&folder, &head(&files, shard)?)?;
     let pairs = pairs(&quarry, args.seeds);
     let begun = Line::Begun {
@@ -168,33 +169,15 @@ fn head(files: &[PathBuf], shard: Shard) -> Result<Head, Diagnostics> {
     })
 }
 
-fn first(read: &Read<Line>) -> Option<&Head> {
-    match read.lines.first() {
-        Some(Line::Head(head)) => Some(head),
-        _ => None,
-    }
-}
-
 /// Opens the file of a shard and reads what is there.
 fn open(folder: &Path, head: &Head) -> Result<(Lines, Hunt), Diagnostics> {
-    let mut out = Lines::open(folder, &lines::name(KIND, head.shard))?;
-    let before: Read<Line> = lines::read(out.path())?;
-    let anew = results::difference(folder, head, first(&before))?;
-    let mut whole = before.whole;
-    if let Some(why) = anew {
-        complain(&format_args!("note: {why}: the hunt begins anew; what was there is kept as {KIND}-….ndjson.old"));
-        out.put_aside()?;
-        whole = 0;
+    let Resumed { out, lines, anew } = resume::resume::<Line>(folder, head)?;
+    if let Some((why, _)) = anew {
+        let aside = "what was there is kept as hunt-….ndjson.old";
+        complain(&format_args!("note: {why}: the hunt begins anew; {aside}"));
     }
-    out.cut(whole)?;
     let mut hunt = Hunt::default();
-    if whole == 0 {
-        let first = Line::Head(head.clone());
-        out.add(&first)?;
-        hunt.add(&first);
-    } else {
-        before.lines.iter().for_each(|line| hunt.add(line));
-    }
+    lines.iter().for_each(|line| hunt.add(line));
     Ok((out, hunt))
 }
 
@@ -305,26 +288,13 @@ impl Hunting {
 /// Whether a path is the folder of a hunt.
 #[must_use]
 pub fn is_hunt(path: &Path) -> bool {
-    path.is_dir() && !lines::files(path, KIND).is_empty()
+    path.is_dir() && !resume::files::<Line>(path).is_empty()
 }
 
 /// What the files of all shards say.
 fn all(folder: &Path) -> Result<Hunt, Diagnostics> {
     let mut hunt = Hunt::default();
-    let mut before: Option<(PathBuf, Head)> = None;
-    for path in lines::files(folder, KIND) {
-        let read: Read<Line> = lines::read(&path)?;
-        let Some(head) = first(&read) else { continue };
-        if let Some((other, other_head)) = before.as_ref().filter(|(_, of)| !of.is_same_sweep(head)) {
-            let difference = head.difference(other_head).unwrap_or_default();
-            let message = format!("{} and {} are of two hunts: {difference}", other.display(), path.display());
-            let problem = Problem::new(Fault::Command, "conflict", message);
-            let problem = problem.help("remove the older one, or run its shard again");
-            return Err(Diagnostics::one(&folder.display().to_string(), problem));
-        }
-        read.lines.iter().for_each(|line| hunt.add(line));
-        before.get_or_insert((path, head.clone()));
-    }
+    resume::shards::<Line>(folder)?.iter().flatten().for_each(|line| hunt.add(line));
     Ok(hunt)
 }
 

@@ -1,7 +1,7 @@
 //! Many seeds of many files: `mirrorlab sweep`.
 //!
 //! Read in this order: [`arguments`] (what is typed), [`shard`] (which runs, in which order), [`worker`] (the process that runs
-//! them), [`pool`] (workers, and how they die), [`lines`] and [`results`] (the files, and resuming), [`report`] (the summary of all shards).
+//! them), [`pool`] (workers, and how they die), [`lines`], [`resume`] and [`results`] (the files, and resuming), [`report`] (the summary of all shards).
 //!
 //! A run is told when it is over, in a line that is written at once. A failing seed leaves a run folder: the fastest of each
 //! group are run again for that when the sweep is over. What fails in the same way stands in one group.
@@ -11,6 +11,7 @@ pub mod lines;
 pub mod pool;
 pub mod report;
 pub mod results;
+pub mod resume;
 pub mod shard;
 pub mod worker;
 

@@ -1,7 +1,6 @@
 //! One summary of all shards of a sweep: `mirrorlab report FOLDER`.
 
-use super::lines::{self, Read};
-use super::results;
+use super::resume;
 use crate::folder;
 use crate::format::{Diagnostics, Fault, Problem};
 use crate::tell::{complain, tell};
@@ -24,7 +23,7 @@ pub struct Wanted {
 /// Whether a path is the folder of a sweep.
 #[must_use]
 pub fn is_sweep(path: &Path) -> bool {
-    path.is_dir() && !results::files(path).is_empty()
+    path.is_dir() && !resume::files::<Line>(path).is_empty()
 }
 
 /// Reads the results of all shards, tells the summary and leaves it in the folder.
@@ -34,9 +33,9 @@ pub fn is_sweep(path: &Path) -> bool {
 pub fn report(folder: &Path, wanted: &Wanted) -> Result<u8, Diagnostics> {
     let read = all(folder)?;
     let mut totals = Totals::default();
-    read.iter().flat_map(|file| &file.lines).for_each(|line| totals.add(line));
+    read.iter().for_each(|line| totals.add(line));
     if let Some(path) = &wanted.junit {
-        let runs: Vec<&Finished> = read.iter().flat_map(|file| &file.lines).filter_map(Line::run).collect();
+        let runs: Vec<&Finished> = read.iter().filter_map(Line::run).collect();
         let xml = junit::xml(runs).map_err(|error| unwritable(path, &error))?;
         put(path, &xml)?;
     }
@@ -46,28 +45,13 @@ pub fn report(folder: &Path, wanted: &Wanted) -> Result<u8, Diagnostics> {
 }
 
 /// Every results file of a folder, of one sweep.
-fn all(folder: &Path) -> Result<Vec<Read<Line>>, Diagnostics> {
-    let mut all: Vec<(PathBuf, Read<Line>)> = Vec::new();
-    for path in results::files(folder) {
-        let read = lines::read::<Line>(&path)?;
-        let Some(head) = results::head(&read) else { continue };
-        if let Some((first, before)) = all.first() {
-            let before = results::head(before).unwrap_or(head);
-            if !before.is_same_sweep(head) {
-                let difference = head.difference(before).unwrap_or_default();
-                let message = format!("{} and {} are of two sweeps: {difference}", first.display(), path.display());
-                let problem = Problem::new(Fault::Command, "conflict", message);
-                let problem = problem.help("remove the older one, or run its shard again");
-                return Err(Diagnostics::one(&folder.display().to_string(), problem));
-            }
-        }
-        all.push((path, read));
-    }
+fn all(folder: &Path) -> Result<Vec<Line>, Diagnostics> {
+    let all: Vec<Line> = resume::shards(folder)?.into_iter().flatten().collect();
     if all.is_empty() {
         let problem = Problem::new(Fault::Command, "no-run", "there are no results of a sweep here");
         return Err(Diagnostics::one(&folder.display().to_string(), problem));
     }
-    Ok(all.into_iter().map(|(_, read)| read).collect())
+    Ok(all)
 }
 
 /// Writes `summary.json` and the page, and gives the summary.
@@ -82,7 +66,7 @@ pub fn leave(folder: &Path, totals: &Totals, page: Option<&Path>) -> Result<Summ
             group.folder = own.display().to_string();
         }
     }
-    put(&folder.join("summary.json"), &serde_json::to_string_pretty(&summary).unwrap_or_default())?;
+    folder::put(&folder.join("summary.json"), &serde_json::to_string_pretty(&summary).unwrap_or_default())?;
     let name = folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     put(page.unwrap_or(&folder.join("report.html")), &html::page(&summary, &name))?;
     Ok(summary)

@@ -1,13 +1,11 @@
 //! What a sweep finds when it begins: nothing, itself half done, or what does not count any more.
 
-use super::lines::{self, Lines, Read};
-use crate::format::{Diagnostics, Fault, Problem};
+use super::lines::{self, Lines};
+use super::resume::{self, Headed, Resumed};
+use crate::format::Diagnostics;
 use mirrorlab_reports::record::Verdict;
 use mirrorlab_reports::sweep::{Head, Line, Totals};
-use std::path::{Path, PathBuf};
-
-/// What the files of sweeps are called.
-const KIND: &str = "results";
+use std::path::Path;
 
 /// What is there.
 #[derive(Debug)]
@@ -22,69 +20,24 @@ pub struct Opened {
     pub stale: Vec<(String, u64)>,
 }
 
-/// Results files of a folder, in order of name.
-#[must_use]
-pub fn files(folder: &Path) -> Vec<PathBuf> {
-    lines::files(folder, KIND)
-}
-
-/// What the first line of a file says.
-#[must_use]
-pub fn head(read: &Read<Line>) -> Option<&Head> {
-    match read.lines.first() {
-        Some(Line::Head(head)) => Some(head),
-        _ => None,
-    }
-}
-
-/// Why what another head begins cannot be gone on with; `None`: it can.
+/// Opens the file of a shard and reads what is there, and what other shards left.
 ///
 /// # Errors
-/// A folder of something else.
-pub(crate) fn difference(folder: &Path, head: &Head, then: Option<&Head>) -> Result<Option<String>, Diagnostics> {
-    let Some((then, difference)) = then.and_then(|then| Some((then, head.difference(then)?))) else { return Ok(None) };
-    if head.has_other_arguments(then) {
-        let message = format!("the folder holds another sweep: {difference}");
-        let problem = Problem::new(Fault::Command, "conflict", message);
-        let problem = problem.help("name another folder with --out, or remove this one");
-        return Err(Diagnostics::one(&folder.display().to_string(), problem));
-    }
-    Ok(Some(difference))
-}
-
-/// Opens the file of a shard and reads what is there. Results of files that were edited since, or of another build, are put
-/// aside.
-///
-/// # Errors
-/// A folder of another sweep; one that another process works in; what the file system refuses.
+/// As [`resume::resume`].
 pub fn open(folder: &Path, head: &Head) -> Result<Opened, Diagnostics> {
-    let mut results = Lines::open(folder, &lines::name(KIND, head.shard))?;
-    let before: Read<Line> = lines::read(results.path())?;
-    let anew = difference(folder, head, self::head(&before))?;
+    let Resumed { out: results, lines, anew } = resume::resume::<Line>(folder, head)?;
+    let (anew, before) = anew.map_or_else(Default::default, |(why, before)| (Some(why), before));
+    let failed = before.iter().filter_map(Line::run).filter(|run| run.verdict != Verdict::Pass);
+    let stale = failed.map(|run| (run.scenario.clone(), run.seed)).collect();
     let mut totals = Totals::default();
-    let mut whole = before.whole;
-    let mut stale = Vec::new();
-    if anew.is_some() {
-        let failed = before.lines.iter().filter_map(Line::run).filter(|run| run.verdict != Verdict::Pass);
-        stale.extend(failed.map(|run| (run.scenario.clone(), run.seed)));
-        results.put_aside()?;
-        whole = 0;
-    }
-    results.cut(whole)?;
     // Others first: what this process adds is timed as its own.
-    for other in files(folder).into_iter().filter(|other| other != results.path()) {
-        let other = lines::read(&other)?;
-        if self::head(&other).is_some_and(|of| head.is_same_sweep(of)) {
-            other.lines.iter().for_each(|line| totals.add(line));
+    for other in resume::files::<Line>(folder).into_iter().filter(|other| other != results.path()) {
+        let other = lines::read::<Line>(&other)?.lines;
+        if other.first().and_then(Line::head).is_some_and(|of| head.is_same_sweep(of)) {
+            other.iter().for_each(|line| totals.add(line));
         }
     }
-    if whole == 0 {
-        let first = Line::Head(head.clone());
-        results.add(&first)?;
-        totals.add(&first);
-    } else {
-        before.lines.iter().for_each(|line| totals.add(line));
-    }
+    lines.iter().for_each(|line| totals.add(line));
     Ok(Opened { results, totals, anew, stale })
 }
 
