@@ -143,7 +143,9 @@ impl Log {
                 // 1. DeleteRecords moves the start to 101: the file forgets what was below, and is flushed with the log. 2. Power
                 // loss takes the checkpoint of the start: the log begins at 0 again. 3. Only the batches know their epochs there.
                 let mut epochs = std::mem::take(&mut scan.all);
-                epochs.truncate_from_end(stored.entries().first().map_or(self.end, |first| first.start));
+                // The batches above the recovery point are told anew below: an epoch begins no later than where that begins.
+                let tail = scan.tail_start.unwrap_or(self.end);
+                epochs.truncate_from_end(stored.entries().first().map_or(self.end, |first| first.start).min(tail));
                 // The file is as old as the last flush: above the recovery point it may tell of batches that were cut since.
                 let sure = scan.tail_start.map_or(self.recovery_point, |tail| tail.min(self.recovery_point));
                 let known = stored.entries().iter().filter(|entry| entry.start < sure);

@@ -244,3 +244,18 @@ fn epochs_of_a_start_that_fell_come_from_the_batches() {
     rig.load(LoadFrom { start: Offset::ZERO, ..from });
     assert_eq!((rig.bounds().0, rig.epochs()), (0, vec![(1, 0), (2, 1), (5, 4)]));
 }
+
+// The same with a recovery point that is older than the start: it lies in an epoch, and a later one begins before the start.
+// Found by seed 3067 of swarm/disk.
+#[test]
+fn epochs_of_a_start_that_fell_below_the_recovery_point_too() {
+    let mut rig = Rig::new();
+    rig.follow(&[at(0, 1, 1), at(1, 1, 1), at(2, 2, 1), at(3, 2, 1), at(4, 2, 1)], 2).unwrap();
+    rig.hw(5);
+    assert_eq!(rig.log.delete_records(&mut rig.guards, Offset(4)), Ok(Offset(4)));
+    assert_eq!(rig.epochs(), [(2, 4)]);
+    rig.flush(FlushUpto::End);
+    let from = rig.checkpointed(false);
+    rig.load(LoadFrom { start: Offset::ZERO, recovery_point: Offset(1), ..from });
+    assert_eq!((rig.bounds().0, rig.epochs()), (0, vec![(1, 0), (2, 2)]));
+}
