@@ -165,6 +165,12 @@ impl Compaction {
         self.facts.get(&at)
     }
 
+    /// Up to where committed records are known.
+    #[must_use]
+    pub const fn followed(&self) -> Offset {
+        self.end
+    }
+
     /// A mirror leader copied this batch.
     pub fn give(&mut self, batch: &BatchView<'_>) {
         let records = batch.records().flatten().filter(|_| !batch.is_control());

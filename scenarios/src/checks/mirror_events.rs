@@ -75,7 +75,9 @@ pub(super) fn on_event<S: Sight>(cx: &mut Cx<'_, S>, ghost: &mut Ghost, trace: &
                 }
                 // A copy learns later than its first records that it is to be compacted.
                 if compacts {
-                    s51_legal_compaction::given(cx, ghost.clusters[own].partition(partition), base, next);
+                    let g = ghost.clusters[own].partition(partition);
+                    g.compacts = true;
+                    s51_legal_compaction::given(cx, g, base, next);
                 }
             }
             let g = ghost.clusters[own].partition(partition);

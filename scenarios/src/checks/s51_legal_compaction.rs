@@ -230,6 +230,9 @@ pub(super) fn same_table<S: Sight>(
     if upto == Offset::ZERO || own.end() < upto || source.end() < upto || own.start() != source.start() {
         return;
     }
+    if here.followed() < upto {
+        return; // a copy that has not heard yet that its source compacts
+    }
     let (theirs, ours) = (table(&there, source, upto), table(&here, own, upto));
     let deleted = there.last_below(upto);
     if let Some((_, at)) = theirs.iter().find(|(key, at)| deleted.contains_key(key) && ours.get(key) != Some(at)) {
