@@ -234,6 +234,7 @@ impl Core {
                 }
                 let m = &mut g.members[own];
                 m.set_end(next);
+                m.set_aligned_early(false);
                 m.epoch = epoch;
             }
             Trace::HighWatermarkMoved { partition, from, to, leader } => {

@@ -55,6 +55,8 @@ impl Member {
     const ROTTEN: u16 = 128;
     /// See [`Member::at_rest`].
     const AT_REST: u16 = 256;
+    /// See [`Member::aligned_early`].
+    const EARLY: u16 = 512;
 
     fn new(slot: u16) -> Self {
         let zero = Offset::ZERO;
@@ -123,6 +125,16 @@ impl Member {
     /// See [`Member::at_rest`].
     pub fn set_at_rest(&mut self, on: bool) {
         self.flags = if on { self.flags | Self::AT_REST } else { self.flags & !Self::AT_REST };
+    }
+    /// A leader that did not know of its end carried out an alignment: the present leader owes the same cut.
+    #[must_use]
+    pub fn aligned_early(&self) -> bool {
+        self.flags & Self::EARLY != 0
+    }
+    /// See [`Member::aligned_early`].
+    #[inline]
+    pub fn set_aligned_early(&mut self, on: bool) {
+        self.flags = if on { self.flags | Self::EARLY } else { self.flags & !Self::EARLY };
     }
     /// See [`Member::torn`].
     pub fn set_torn(&mut self, on: bool) {

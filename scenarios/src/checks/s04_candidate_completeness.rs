@@ -1,11 +1,13 @@
 //! S4 Candidate completeness. Every member of ISR and ELR that is up has a log end not below the true high watermark, and a
-//! log equal to the leader's below it. Same excuses as S3.
+//! log equal to the leader's below it. Same excuses as S3. An alignment was ordered to cut what was committed: while it is under way, a
+//! leader that was deposed and does not know it may carry it out before its successor does.
 
 use super::cx::Cx;
 use super::ghost::PartitionGhost;
 use super::report::place_name;
 use super::sight::Sight;
 use mirrorlab_model::ids::Offset;
+use mirrorlab_model::states::MirrorState;
 use mirrorlab_model::trace::CutCause;
 
 /// All candidates of a partition, compared with its leader.
@@ -17,6 +19,9 @@ pub(super) fn candidates<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost) {
             continue;
         }
         let short = g.lacks(member.end);
+        if short && member.aligned_early() && aligns(g) {
+            continue;
+        }
         let alike =
             |of: usize| member.end < g.true_hw || g.members[of].end < g.true_hw || cx.holds(g, m, of, g.true_hw);
         if !short && of.is_none_or(alike) {
@@ -34,12 +39,21 @@ pub(super) fn candidates<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost) {
     }
 }
 
-/// A follower cut its log to `to`.
+/// What is to be cut is committed no more, whoever cuts it first.
+fn aligns(g: &PartitionGhost) -> bool {
+    g.life().is_some_and(|life| life.last().state == MirrorState::LogAlignment)
+}
+
+/// A follower cut its log to `to`, or a leader that does not know of its end.
 #[inline]
-pub(super) fn truncated<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, m: usize, to: Offset, cause: CutCause) {
+pub(super) fn truncated<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, m: usize, to: Offset, cause: CutCause) {
     let candidate = (g.isr | g.elr) & (1 << (m as u32 & 31)) != 0;
     if candidate && g.lacks(to) && !g.members[m].lossy() && g.excuse().is_none() {
-        let expected = format_args!("no candidate cuts below what is committed ({})", g.true_hw);
-        cx.broken("S4", expected, format_args!("{cause:?} cut it to {to}"));
+        let early = cause == CutCause::Alignment && aligns(g);
+        g.members[m].set_aligned_early(early);
+        if !early {
+            let expected = format_args!("no candidate cuts below what is committed ({})", g.true_hw);
+            cx.broken("S4", expected, format_args!("{cause:?} cut it to {to}"));
+        }
     }
 }

@@ -347,6 +347,27 @@ fn s39_sees_a_position_that_is_not_where_mirroring_ended() {
     }
 }
 
+/// A leader that was deposed and does not know it carries out its alignment: what it cuts, its successor has to cut. Found by
+/// seed 3038 of swarm/lifecycle.
+#[test]
+fn s04_takes_an_alignment_of_a_leader_that_does_not_know_of_its_end_while_it_is_under_way() {
+    let cut = |states: &[M]| {
+        let mut lived = Lived::stopped();
+        lived.order(DesiredState::Mirroring);
+        for state in states {
+            assert_eq!(lived.enter(*state), NOTHING);
+        }
+        lived.play.change(1, 2, OURS + 2, 0b111, 0);
+        lived.play.lead(1, 2, OURS + 2);
+        let mut broken = lived.play.cut(1, 1, 5, CutCause::Alignment);
+        broken.extend(lived.play.quiet());
+        broken.retain(|id| id == "S4");
+        broken
+    };
+    assert_eq!(cut(&[M::LogAlignment]), NOTHING);
+    assert_eq!(cut(&[])[..1], ["S4"]);
+}
+
 /// A leader that does not know of its end copies on, and leads again: what it copied lies behind the position that another one
 /// noted. Found by seed 2029 of swarm/lifecycle.
 #[test]
