@@ -283,13 +283,14 @@ impl Core {
             }
             Trace::Read { partition, consumer, base, next, hash } => {
                 cx.at.partition = Some(partition);
-                s08_repeatable_read::read(&mut cx, c.partition(partition), base, next, hash);
+                s08_repeatable_read::read(&mut cx, c.partition(partition), consumer, (base, next), hash);
                 if cx.roster.read_committed.contains(&consumer) {
                     let before = c.read_ends.insert((consumer, partition), next);
                     s19_stable::read(&mut cx, clusters, said, before, (base, next));
                 }
             }
             Trace::PositionReset { partition, consumer, to, .. } => {
+                s08_repeatable_read::reset(c.partition(partition), consumer);
                 if cx.roster.read_committed.contains(&consumer) {
                     c.read_ends.insert((consumer, partition), to);
                 }

@@ -261,6 +261,23 @@ pub struct More {
     pub rotten_away: u64,
     /// The transactions of its log.
     pub txns: Option<Box<super::transactions::Fold>>,
+    /// What each consumer was handed last; without those that were set elsewhere since.
+    pub readers: Vec<LastRead>,
+}
+
+/// What a consumer was handed last.
+#[derive(Clone, Copy, Debug)]
+pub struct LastRead {
+    /// Its number.
+    pub consumer: u32,
+    /// The first offset.
+    pub base: Offset,
+    /// The offset behind the last.
+    pub next: Offset,
+    /// The hash over it.
+    pub hash: u64,
+    /// When.
+    pub at: Nanos,
 }
 
 /// One partition.
@@ -449,6 +466,12 @@ impl PartitionGhost {
     pub fn was_cut(&self, offset: Offset, now: Nanos) -> bool {
         let took = |c: &Cut| c.to < offset && offset <= c.from && now.since(c.at) < ANSWER_MAX;
         self.more.as_ref().is_some_and(|m| m.cuts.iter().any(took))
+    }
+    /// Where a lineage ended, without anybody's order, below what somebody had read by then: the lowest of these.
+    #[must_use]
+    pub fn forked_below(&self, read: Offset, by: Nanos) -> Option<Offset> {
+        let forks = |c: &&Cut| c.to < read && by < c.at && c.excuse != Excuse::OrderedCut;
+        self.more.as_ref()?.cuts.iter().filter(forks).map(|c| c.to).min()
     }
     /// Whether a cut took something below `offset` so lately that an answer from before it may still be on its way.
     #[must_use]

@@ -309,6 +309,42 @@ fn s8_compares_what_was_read_with_the_leader() {
     assert_eq!(play.at(CLIENT, read(9, 1)), ["S8"]); // above what is committed
 }
 
+/// KIP-320: a lineage ends at 5, of what a consumer had read up to 8; the next one grows past that.
+#[test]
+fn s8_sees_a_reader_that_passes_a_fork() {
+    let read = |play: &mut Play, base: i64, next: i64, batches: &[bytes::Bytes]| {
+        let mut hash = ReadHash::default();
+        batches.iter().for_each(|batch| hash.bytes(batch));
+        let (base, next, hash) = (Offset(base), Offset(next), hash.finish());
+        play.at(CLIENT, Trace::Read { partition: P, consumer: 1, base, next, hash })
+    };
+    let after = |reset: bool, from: i64| {
+        let mut play = committed(1);
+        let (resource, value) = (ConfigResource::Topic("t".into()), Some("true".into()));
+        play.record(0, &Record::Config { resource, key: "unclean.leader.election.enable".into(), value });
+        assert_eq!(read(&mut play, 0, 8, &[batch(0, 1, 5), batch(5, 1, 3)]), NOTHING);
+        play.shorten(0, 2, 5);
+        play.core.ghost.clusters[0].partition(P).members[1].end = Offset(5);
+        let (leader, epoch, kind) = (BrokerId(2), LeaderEpoch(2), ElectionKind::Unclean);
+        play.at(controller(0), Trace::Elected { partition: P, leader, epoch, kind });
+        play.change(0, 2, 2, 0b010, 0);
+        assert_eq!(play.lead(0, 2, 2), NOTHING);
+        for broker in [1, 3] {
+            play.cut(0, broker, 5, CutCause::Divergence);
+        }
+        let written = [batch(5, 2, 3), batch(8, 2, 2)];
+        written.iter().for_each(|batch| play.commit(0, 2, batch));
+        if reset {
+            play.at(CLIENT, Trace::PositionReset { partition: P, consumer: 1, from: Offset(8), to: Offset(8) });
+        }
+        let first = usize::from(from == 8);
+        read(&mut play, from, 10, &written[first..])
+    };
+    assert_eq!(after(false, 8), ["S8"]);
+    assert_eq!(after(true, 8), NOTHING);
+    assert_eq!(after(false, 5), NOTHING);
+}
+
 #[test]
 fn s9_sees_falling_epochs_and_a_table_that_is_not_the_logs() {
     let mut play = committed(2);
