@@ -2,7 +2,7 @@
 //! that follows from something else.
 
 use super::fake::{batch, node, Play, CLIENT, P};
-use super::mirrors::{mirroring, sight};
+use super::mirrors::{copy, mirroring, sight};
 use super::{committed, NOTHING};
 use crate::checks::ghost::Stop;
 use crate::checks::sight::{MirrorSight, PositionSight, RotSight};
@@ -113,10 +113,8 @@ fn who_stands_before_rot_waits_and_nobody_else() {
     // A mirror.
     let failed = |rot: bool| {
         let mut play = mirroring();
-        play.commit(0, 1, &batch(0, 1, 5));
-        play.commit(0, 1, &batch(5, 1, 3));
+        copy(&mut play, &batch(0, 1, 5), 0, 5);
         play.world.mirrors.insert((node(1, 1), P), MirrorSight { retries: true, ..sight(MirrorState::Failed) });
-        (1..=3).for_each(|broker| play.store(1, broker, &batch(0, 1, 5)));
         if rot {
             play = rotten(play, 0, 1);
         }
