@@ -509,9 +509,11 @@ fn recovered<S: Sight>(
 ) {
     let Some(own) = seated(cx, g) else { return };
     let inside = g.members[own].cut_inside();
+    // The marker is of the last stop, whatever a log lost before that and was not told of yet.
+    let marked = stop == Some(Stop::Clean);
     let stop = if g.members[own].torn() && stop != Some(Stop::Failed) { Some(Stop::Lossy) } else { stop };
     let rotten = damage::is_cut(g, cx.slot, end);
-    s15_recovery::recovered(cx, g.members[own], (stop, inside), promised, (end, rotten), clean);
+    s15_recovery::recovered(cx, g.members[own], (stop, marked, inside), promised, (end, rotten), clean);
     if rotten && end < g.members[own].end {
         g.members[own].set_rotten();
     }

@@ -14,7 +14,7 @@ use mirrorlab_model::ids::Offset;
 pub(super) fn recovered<S: Sight>(
     cx: &mut Cx<'_, S>,
     before: Member,
-    (stop, inside): (Option<Stop>, bool),
+    (stop, marked, inside): (Option<Stop>, bool, bool),
     promised: Option<Offset>,
     (end, rotten): (Offset, bool),
     clean: bool,
@@ -27,7 +27,7 @@ pub(super) fn recovered<S: Sight>(
     let started_in_vain = before.at_rest() && end == was;
     // An older copy may have been made while its broker was down in order.
     let set_back = before.lossy_by() == Some(Excuse::OlderCopy);
-    if clean && !matches!(stop, Some(Stop::Clean)) && !started_in_vain && !set_back {
+    if clean && !marked && !started_in_vain && !set_back {
         cx.broken("S15", format_args!("no clean-shutdown marker after {stop:?}"), "it is there");
     }
     // A cut may not have reached the disk; an append that failed may have, and one that a crash fell into.

@@ -1,6 +1,7 @@
 //! S35 Exact cut at failback. At the step LOG_ALIGNMENT -> MIRRORING the mirror leader's log is a prefix of the source leader's,
 //! by offset, epoch and bytes. If the end of a last session between the two was known, in either direction, it is not shorter
-//! than what the two had in common when the alignment began; if there was none, it is empty. (A session that was stopped before it
+//! than what the two had in common when the alignment began (up to the
+//! later of the two ends that are known: a mirror that was deleted may have copied more); if there was none, it is empty. (A session that was stopped before it
 //! copied ended nowhere; and what another mirror of the same source copied is no session of this one. A compacted log that has more
 //! than the two have in common may be copied anew: what it has more may have taken away what it had.)
 
@@ -67,8 +68,12 @@ pub(super) fn begins<S: Sight>(cx: &Cx<'_, S>, ghost: &Ghost) -> Option<Aligning
             Offset::ZERO
         }
     };
+    // What is known of either direction's last session. Where one ended is known no more once its mirror is deleted; then what is local
+    // since the other's is cut (decision 8), though it may have been copied.
+    let end = |life: &Life| life.position.map(|position| position.offset);
+    let ended = here.position_before.then(|| end(here)).flatten().max(other.filter(|_| reverse).and_then(end));
     Some(Aligning {
-        common: common.min(own.high_watermark()),
+        common: common.min(own.high_watermark()).min(ended.unwrap_or(common)),
         own: here.position_before,
         reverse,
         lineage,

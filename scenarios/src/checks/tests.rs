@@ -453,6 +453,20 @@ fn s15_knows_what_each_kind_of_stop_may_take() {
     assert_eq!(play.at(node(0, 3), back), NOTHING);
 }
 
+/// A broker lost power, found its logs, never heard of their partitions, and stopped in order: its marker says so.
+#[test]
+fn s15_takes_the_marker_of_the_last_stop() {
+    let back = |last| {
+        let mut play = committed(2);
+        play.core.on_stop(&play.world, node(0, 3), Stop::Lossy, None);
+        play.core.on_stop(&play.world, node(0, 3), last, None);
+        play.shorten(0, 3, 5);
+        play.at(node(0, 3), Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(5), clean: true })
+    };
+    assert_eq!(back(Stop::Clean), NOTHING);
+    assert_eq!(back(Stop::Killed), ["S15"]);
+}
+
 /// What a disk promised goes with the disk: a broker that lost it, and then power within its first start, owes nothing.
 #[test]
 fn s15_asks_nothing_of_a_disk_that_was_replaced() {

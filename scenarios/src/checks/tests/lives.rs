@@ -103,6 +103,25 @@ fn s35_sees_a_cut_of_what_both_had() {
     assert_eq!(lived.enter(M::Mirroring), ["S35"]);
 }
 
+/// The other direction copied the reset, and was deleted: where it ended is known to nobody. What is local since this one's session
+/// goes, and nothing of that session.
+#[test]
+fn s35_lets_go_what_a_deleted_mirror_had_copied_back() {
+    let again = |to: i64| {
+        let mut lived = Lived::stopped();
+        for broker in 1..=3 {
+            lived.play.shorten(0, broker, 5);
+            lived.play.store(0, broker, &reset(5));
+        }
+        lived.order(DesiredState::Mirroring);
+        assert_eq!(lived.enter(M::LogAlignment), NOTHING);
+        lived.cut(to, CutCause::Alignment);
+        lived.enter(M::Mirroring)
+    };
+    assert_eq!(again(5), NOTHING);
+    assert_eq!(again(0), ["S35"]);
+}
+
 /// Another mirror of the same source begins, is stopped before it copied, and begins again: where that ended is no end.
 #[test]
 fn s35_takes_a_session_that_copied_nothing_for_none() {
