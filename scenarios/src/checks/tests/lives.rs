@@ -10,7 +10,7 @@ use mirrorlab_model::metadata::records::Record;
 use mirrorlab_model::mirror::records::{MirrorRecord, StateKey};
 use mirrorlab_model::record::control::end_txn_marker;
 use mirrorlab_model::record::{BatchBuilder, BatchMeta, BatchView};
-use mirrorlab_model::states::{DesiredState, LastPosition, MirrorState, StateRecord};
+use mirrorlab_model::states::{DesiredState, LastPosition, MirrorState, Session, StateRecord};
 use mirrorlab_model::trace::{CutCause, Origin, Trace};
 use MirrorState as M;
 
@@ -411,6 +411,36 @@ fn s39_takes_a_position_before_what_a_deposed_leader_copied_and_no_other() {
     };
     assert_eq!(comes_back(true), NOTHING);
     assert!(comes_back(false).contains(&"S39".to_owned()));
+}
+
+#[test]
+fn s39_asks_for_the_epoch_of_a_copy_that_was_emptied() {
+    for (epoch, bytes_are_left, broken) in [(THEIRS, true, false), (THEIRS, false, false), (-1, true, true)] {
+        let mut lived = Lived::copying();
+        let replica = lived.play.replica(1, 1);
+        replica.start = replica.end;
+        if !bytes_are_left {
+            replica.batches.clear();
+        }
+        lived.begin_stop();
+        lived.commit(1, &[position(1, Some((epoch, 5)))]);
+        assert_eq!(lived.local(&reset(5)).contains(&"S39".to_owned()), broken, "{epoch} {bytes_are_left}");
+    }
+}
+
+/// The copy was deleted, and copied again under its source's id: what its coordinator did not take away yet is of the former one.
+#[test]
+fn states_of_a_former_copy_are_not_this_ones() {
+    let left = |topic| {
+        let mut lived = Lived::new();
+        let MirrorRecord::State(key, Some(stopped)) = record(1, M::Stopped, 38, 9) else { return Vec::new() };
+        let session = Some(Session::of(MirrorIx(0), TopicIx(topic)));
+        let mut broken = lived.commit(1, &[MirrorRecord::State(key, Some(StateRecord { session, ..stopped }))]);
+        broken.extend(lived.enter(M::LogAlignment));
+        broken
+    };
+    assert_eq!(left(7), NOTHING);
+    assert!(left(0).contains(&"S37".to_owned()), "this one's");
 }
 
 #[test]
