@@ -17,8 +17,8 @@ pub fn java_hash(text: &str) -> i32 {
     text.encode_utf16().fold(0, hashed)
 }
 
-const fn hashed(hash: i32, unit: u16) -> i32 {
-    hash.wrapping_mul(31).wrapping_add(unit as i32)
+fn hashed(hash: i32, unit: u16) -> i32 {
+    hash.wrapping_mul(31).wrapping_add(i32::from(unit))
 }
 
 /// Kafka's `Utils.abs`: the smallest integer counts as 0.

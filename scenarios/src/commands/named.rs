@@ -48,7 +48,7 @@ pub fn unreadable(path: &Path, error: &LoadError) -> Diagnostics {
 #[must_use]
 pub fn missing(path: &Path) -> Diagnostics {
     let words: Vec<_> = path.components().collect();
-    let there = |n: &usize| n == &0 || words[..*n].iter().collect::<PathBuf>().exists();
+    let there = |n: &usize| *n == 0 || words[..*n].iter().collect::<PathBuf>().exists();
     let known = (0..words.len()).rev().find(there).unwrap_or(0);
     let base: PathBuf = words[..known].iter().collect();
     let rest: PathBuf = words[known..].iter().skip(1).collect();

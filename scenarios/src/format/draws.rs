@@ -196,8 +196,8 @@ impl<'i> Lot<'i> {
 
     /// What is wrong with the file once this is drawn. The draw is to blame, wherever it shows: alone the file is right.
     pub(crate) fn blamed(&self, problems: Diagnostics, what: &str, source: &str) -> Diagnostics {
-        let own = std::iter::once(self.axis.span()).chain(self.axis.values().iter().map(Spanned::span));
-        if own.into_iter().any(|own| problems.is_within(&own)) {
+        let mut own = std::iter::once(self.axis.span()).chain(self.axis.values().iter().map(Spanned::span));
+        if own.any(|own| problems.is_within(&own)) {
             return problems;
         }
         problems.blamed_on(source, &self.axis.span(), what)
