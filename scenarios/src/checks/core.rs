@@ -181,6 +181,7 @@ impl Core {
             if stop == Stop::Wiped {
                 let slot = g.members[at].slot;
                 g.members[at] = ghost::wiped(slot);
+                s51_legal_compaction::shortened(g, slot, Offset::ZERO);
             }
             if stop == Stop::Restored {
                 let ix = PartitionIx(ix as u32);
