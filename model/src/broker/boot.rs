@@ -60,9 +60,9 @@ impl Broker {
     /// Reads the clean-shutdown marker, and removes it before anything is loaded: a crash while loading must not look clean
     /// at the next start (D02).
     ///
-    /// 1. A broker stops in order, and starts again: the marker is removed. 2. It serves, and writes, on a disk that is slow.
-    /// 3. Power loss, before the removal was on the disk: the marker is back, and vouches for logs that were written since. So
-    /// nobody hears of this broker before.
+    /// A broker stops in order, and starts again: the marker is removed. It serves, and writes, on a disk that is slow. Power
+    /// loss, before the removal was on the disk: the marker is back, and vouches for logs that were written since. So nobody
+    /// hears of this broker before.
     fn read_marker(&mut self, root: DirId, cx: &mut Cx) -> Result<bool, DiskError> {
         let Some(bytes) = read_small(cx.disk, root, FileName::CleanShutdown)? else { return Ok(false) };
         let epoch = decode_clean_shutdown(&bytes);

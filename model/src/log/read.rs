@@ -311,8 +311,8 @@ fn read_at(
     Ok(trimmed)
 }
 
-/// 1. A header rots on the leader's disk: it claims a last offset that was never written. 2. A reader asks for that batch; it does not
-/// end below the log's end, so that nothing is served, as if there were nothing. 3. The reader waits for ever, and nobody knows why.
+/// A header rots on the leader's disk: it claims a last offset that was never written. A reader asks for that batch; it does not
+/// end below the log's end, so that nothing is served, as if there were nothing, and the reader waits for ever.
 fn beyond(header: &HeaderView<'_>, end: Offset) -> ReadError {
     let (need, have) = (header.next_offset().0, end.0);
     ReadError::Corrupt(BatchError::Truncated { need: need.max(0) as usize, have: have.max(0) as usize })

@@ -242,21 +242,16 @@ impl Scan {
         self.end = self.end.max(base);
         let mut walk = Walk::new(file, 0, len);
         let mut last: Option<Bytes> = None;
-        loop {
-            match walk.step(&*disk)? {
-                Step::Batch(bytes) => {
-                    let Ok(batch) = BatchView::parse(&bytes) else { break };
-                    // Compaction leaves gaps; and so does a header that names another last offset than was written.
-                    let gap = batch.base_offset() > self.end && self.end >= self.cleaned;
-                    if !self.admits(&batch, guards) || (gap && last.as_deref().is_some_and(|last| !is_sound(last))) {
-                        break;
-                    }
-                    segment.note(&batch, policy.index_interval_bytes);
-                    self.note(&batch);
-                    last = Some(bytes.clone());
-                }
-                Step::End | Step::Bad(_) => break,
+        while let Step::Batch(bytes) = walk.step(&*disk)? {
+            let Ok(batch) = BatchView::parse(&bytes) else { break };
+            // Compaction leaves gaps; and so does a header that names another last offset than was written.
+            let gap = batch.base_offset() > self.end && self.end >= self.cleaned;
+            if !self.admits(&batch, guards) || (gap && last.as_deref().is_some_and(|last| !is_sound(last))) {
+                break;
             }
+            segment.note(&batch, policy.index_interval_bytes);
+            self.note(&batch);
+            last = Some(bytes.clone());
         }
         // 1. A broker stops in order. 2. The last batch rots: it names a last offset that was never written. 3. The marker says that
         // nothing has to be proven; the log ends at that offset, and acknowledges it to its leader.

@@ -2,7 +2,7 @@
 
 use super::Dice;
 use mirrorlab_model::ids::*;
-use mirrorlab_model::states::{LastPosition, MirrorState, StateRecord};
+use mirrorlab_model::states::{LastPosition, MirrorState, Session, StateRecord};
 use mirrorlab_model::wire::messages::*;
 
 /// How many kinds [`mirror_body`] knows.
@@ -21,7 +21,7 @@ impl Dice {
     }
     fn record(&mut self) -> StateRecord {
         StateRecord {
-            session: self.coin().then(|| MirrorIx(self.below(1 << 20) as u32)),
+            session: self.coin().then(|| Session(self.below(1 << 20) as u32)),
             state: self.state(),
             leader_epoch: self.epoch(),
             state_epoch: self.i32(),
