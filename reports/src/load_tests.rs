@@ -37,7 +37,7 @@ fn errors_say_what_is_wrong_and_what_to_do() {
     put(&at, "not json");
     assert!(said(&at).is_some_and(|e| e.contains("is not JSON: expected ident at line 1 column 2")));
     put(&at, &json(&samples::pass())[..200]);
-    assert!(said(&at).is_some_and(|e| e.contains("is not JSON: EOF")));
+    assert!(said(&at).is_some_and(|e| e.contains("is cut off: EOF")));
     put(&at, r#"{"groups": []}"#);
     assert!(said(&at).is_some_and(|e| e.contains("missing field `scenario`") && e.contains("of a sweep")));
     put(&at, r#"{"scenario": "x", "trace_hash": ""}"#);

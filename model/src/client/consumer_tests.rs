@@ -312,7 +312,8 @@ fn a_wrong_crc_is_not_delivered_and_asked_for_again_after_a_rest() {
     let last = bad.len() - 1;
     bad[last] ^= 1;
     bench.answer(&fetching, data(50, 0, 0, &[bad.freeze()]));
-    assert!(bench.requests.is_empty() && bench.take_trace().is_empty());
+    assert!(bench.requests.is_empty());
+    assert_eq!(bench.take_trace(), [Trace::CorruptFound { partition: PartitionIx(0), at: Offset(10) }]);
     bench.pass_ms(150);
     assert_eq!(asks(&bench.request()).2, [(1, 0, 10, 4)]);
     assert_eq!(bench.process.counts().corrupt, 1);

@@ -294,7 +294,9 @@ fn read_at(
             }
         }
         if trimmed.bytes == 0 && header.next_offset() > wanted.end {
-            return Err(beyond(&header, wanted.end));
+            let damage = beyond(&header, wanted.end);
+            out.truncate(first);
+            return Err(damage);
         }
         if !fits(&header, &wanted, trimmed.bytes) {
             trimmed.go_on = false;

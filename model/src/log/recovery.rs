@@ -255,7 +255,8 @@ impl Scan {
         }
         // 1. A broker stops in order. 2. The last batch rots: it names a last offset that was never written. 3. The marker says that
         // nothing has to be proven; the log ends at that offset, and acknowledges it to its leader.
-        let last = last.filter(|_| next != Some(self.end));
+        let whole = u64::from(segment.size) == disk.len(file) && next == Some(self.end);
+        let last = last.filter(|_| !whole);
         if let Some(last) = last.filter(|last| !guards.admits(guard::LastHeaderProven, is_sound(last))) {
             self.take_back(&mut segment, &last);
         }

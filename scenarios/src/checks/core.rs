@@ -604,6 +604,7 @@ impl Core {
                 let Some(ix) = self.ghost.clusters[cluster].take_touched() else { break };
                 if turns < all {
                     self.sweep(sight, cluster as u8, ix, false);
+                    self.ghost.clusters[cluster].was_swept(ix);
                 }
             }
         }
@@ -612,7 +613,9 @@ impl Core {
             while let Some(rest) = ix.checked_sub(self.ghost.clusters[cluster].partitions.len()) {
                 (cluster, ix) = (cluster + 1, rest);
             }
-            self.sweep(sight, cluster as u8, PartitionIx(ix as u32), false);
+            let ix = PartitionIx(ix as u32);
+            self.sweep(sight, cluster as u8, ix, false);
+            self.ghost.clusters[cluster].was_swept(ix);
             self.next = (self.next + 1) % all;
         }
         self.settle(sight).to_vec()

@@ -621,6 +621,14 @@ impl ClusterGhost {
         }
         g
     }
+    /// A partition was swept, which touches it and is no news.
+    pub fn was_swept(&mut self, ix: PartitionIx) {
+        if self.touched.back() == Some(&ix) {
+            self.touched.pop_back();
+            self.partitions[ix.0 as usize].touched = false;
+        }
+    }
+
     /// The next partition that was touched; it counts as swept.
     pub fn take_touched(&mut self) -> Option<PartitionIx> {
         let ix = self.touched.pop_front()?;

@@ -322,6 +322,7 @@ fn s8_sees_a_reader_that_passes_a_fork() {
         let mut play = committed(1);
         let (resource, value) = (ConfigResource::Topic("t".into()), Some("true".into()));
         play.record(0, &Record::Config { resource, key: "unclean.leader.election.enable".into(), value });
+        play.core.ghost.clusters[0].partition(P).unclean_allowed = true;
         assert_eq!(read(&mut play, 0, 8, &[batch(0, 1, 5), batch(5, 1, 3)]), NOTHING);
         play.shorten(0, 2, 5);
         play.core.ghost.clusters[0].partition(P).members[1].end = Offset(5);
