@@ -80,7 +80,9 @@ pub fn write_record(folder: &Path, record: &Record) -> Result<(), Diagnostics> {
 /// Points `runs/latest` to a folder below `runs/`. Best effort: not every file system has links.
 pub fn point_latest(folder: &Path) {
     let latest = Path::new(RUNS).join(LATEST);
-    if let Ok(inside) = folder.strip_prefix(RUNS) {
+    // `replay runs/latest` names a folder by the very link.
+    let (Ok(folder), Ok(runs)) = (folder.canonicalize(), Path::new(RUNS).canonicalize()) else { return };
+    if let Some(inside) = folder.strip_prefix(runs).ok().filter(|inside| !inside.as_os_str().is_empty()) {
         let _ = fs::remove_file(&latest);
         #[cfg(unix)]
         let _ = std::os::unix::fs::symlink(inside, &latest);

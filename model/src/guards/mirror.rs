@@ -73,6 +73,7 @@ registry! { base 256;
     guard RetryAlignsAgain: "What failed before it was aligned is aligned at the retry, not copied.", "C16, spec 2.6", ["S37", "S35", "S36", "S30"];
     guard LostResetIsRepeated: "Who comes to lead a STOPPED partition whose log lost the markers and the reset of its stop writes them again.", "found by seed 20 of lifecycle/crash_at_every_step_of_stop; decision 13", ["S40", "L7"];
     guard StopOutlivesItsTimer: "A stop whose time is over while STOPPED is being written has not failed if that is committed.", "found by seed 153 of swarm/beyond_tolerance; decision 12", ["S49", "L10"];
+    guard StatesToldAreThisMirrors: "A state that a coordinator tells of another mirror of the name is asked for again: the coordinator has not heard yet.", "decision 18; found by seed 3034 of swarm/coordinator", ["S38", "S37", "S35"];
     guard StatesOfPresentTerm: "A state that a leader wrote before its term ended is not committed behind the next one's reading.", "found by seed 3019 of swarm/elections; decision 11", ["S38", "S37", "L10"];
     guard FailedStopBeginsAnew: "A stop that failed begins with its position again when it is retried.", "found by seed 115 of mirror/chaos_inside_a_task; decisions 12, 13", ["L10", "L11", "L9"];
 }

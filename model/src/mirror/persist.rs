@@ -8,7 +8,7 @@ use crate::mirror::manager::{ManagerTask, MirrorManager, MirrorTask, LANE_MANAGE
 use crate::mirror::records::StateKey;
 use crate::mirror::state_client::StateAnswer;
 use crate::ports::Cx;
-use crate::states::{LastPosition, MirrorState, StateRecord};
+use crate::states::{LastPosition, MirrorState, Session, StateRecord};
 use crate::trace::Trace;
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
@@ -140,6 +140,12 @@ impl MirrorManager {
         cx: &mut Cx<'_>,
     ) {
         let Some(part) = self.part_mut(partition).filter(|part| part.record.is_none()) else { return };
+        // 1. A mirror is deleted, and made again under its name. 2. Its leader hears of both; the coordinator of neither, and tells what
+        // it has of the former one. 3. The leader goes on from there, and what it writes is swept away with the former one.
+        let other = record.session.is_some_and(|session| session != Session::of(part.mirror, part.topic));
+        if !cx.guards.admits(guard::StatesToldAreThisMirrors, !other) {
+            return self.ask_again(now, partition);
+        }
         let for_good = record.state == MirrorState::Failed && record.attempt < 0;
         let revived = for_good && cx.guards.quirk(quirk::ForGoodIsRetried);
         part.take(StateRecord { attempt: if revived { 0 } else { record.attempt }, ..record });

@@ -81,10 +81,13 @@ pub struct Compaction {
     pub endless: BTreeSet<(u16, ProducerId, Offset)>,
 }
 
+/// What stands for no key. Compaction takes such records away (stock `LogCleaner`), and nothing supersedes them.
+const KEYLESS: u64 = 0;
+
 /// What a record is known by: nothing that compaction may change goes into it.
 #[must_use]
 pub fn fact(batch: &BatchView<'_>, record: &RecordView<'_>) -> Fact {
-    let key = record.key.map_or(0, xxh3_64);
+    let key = record.key.map_or(KEYLESS, xxh3_64);
     let mut hash = xxh3_64_with_seed(record.value.unwrap_or_default(), u64::from(record.value.is_none()));
     let numbers = [
         record.timestamp as u64,
@@ -198,7 +201,7 @@ impl Compaction {
     #[must_use]
     pub fn last_below(&self, to: Offset) -> BTreeMap<u64, Last> {
         let mut last = BTreeMap::new();
-        for (at, fact) in self.facts.range(..to).filter(|(_, fact)| !fact.aborted) {
+        for (at, fact) in self.facts.range(..to).filter(|(_, fact)| !fact.aborted && fact.key != KEYLESS) {
             last.insert(fact.key, Last { at: *at, tombstone: fact.tombstone });
         }
         last.retain(|key, last| self.pardoned.get(key).is_none_or(|lost| last.at >= *lost));

@@ -49,6 +49,10 @@ fn judge<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, at: usize, own: u
             return true;
         }
     }
+    // It was told that position in its own term: what is gone of it since was cut by an order that it has not heard of.
+    if g.lead.slot != cx.slot && g.was_cut(to, cx.at.now) {
+        return true;
+    }
     let expected = format_args!("a watermark that every member of the maximal ISR covers; {to} needs it up to there");
     let got = format_args!("member {} holds it up to {} (epoch {})", m.slot + 1, m.end, m.epoch);
     cx.broken("S5", expected, got);

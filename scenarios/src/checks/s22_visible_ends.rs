@@ -9,10 +9,12 @@ use mirrorlab_model::ids::Offset;
 /// A client was told an end.
 pub(super) fn told<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, client: u32, end: Offset) {
     let ix = cx.partition();
-    let (lineage, committed) = (c.partition(ix).lineage, c.partition(ix).true_hw);
+    let g = c.partition(ix);
+    let (lineage, committed, was_cut) = (g.lineage, g.true_hw, g.was_cut(end, cx.at.now));
     let before = c.told_ends.get(&(client, ix)).map(|(lineage, _)| *lineage);
-    // More than there is of this lineage is an answer of the one before, that comes late.
-    if before.is_some_and(|before| before != lineage) && end > committed {
+    // More than there is of this lineage is an answer of the one before, that comes late; or of a leader that was elected meanwhile, and
+    // has not carried out the same cut yet.
+    if (was_cut || before.is_some_and(|before| before != lineage)) && end > committed {
         return;
     }
     let known = c.told_ends.insert((client, ix), (lineage, end));

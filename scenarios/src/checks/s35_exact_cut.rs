@@ -10,7 +10,7 @@ use super::ghost::{Ghost, PartitionGhost};
 use super::lives::{Aligning, Life};
 use super::logs;
 use super::roster::slot_of;
-use super::s30_mirror_equality::source_of;
+use super::s30_mirror_equality::{is_same_topic, source_of};
 use super::sight::{LogSight, ReplicaSight, Sight};
 use mirrorlab_model::ids::{Offset, PartitionIx};
 use mirrorlab_model::metadata::configs::CleanupPolicy;
@@ -21,7 +21,8 @@ use mirrorlab_model::states::MirrorState;
 type Origin<'a, S> = (u8, PartitionIx, ReplicaSight<<S as Sight>::Log<'a>>);
 
 fn origin<'a, S: Sight>(cx: &Cx<'a, S>, ghost: &Ghost) -> Option<Origin<'a, S>> {
-    let (cluster, there) = source_of(cx)?;
+    // A topic that took the name since has nothing to do with what is copied: S46 sees who copies it.
+    let (cluster, there) = source_of(cx).filter(|(cluster, there)| is_same_topic(cx, *cluster, *there))?;
     let g = ghost.clusters.get(usize::from(cluster))?.partitions.get(there.0 as usize)?;
     let node = cx.roster.broker(cluster, slot_of(g.leader))?;
     Some((cluster, there, cx.sight.replica(node, there)?))

@@ -3,9 +3,9 @@
 use crate::checks::CHECKS;
 use crate::commands::named::unreadable;
 use crate::format::{Diagnostics, Fault, Problem};
-use crate::tell::tell;
+use crate::tell::{complain, tell};
 use mirrorlab_model::guards::{self, Kind};
-use mirrorlab_reports::load;
+use mirrorlab_reports::load::{self, LoadError};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -51,9 +51,16 @@ pub fn coverage(paths: &[PathBuf]) -> Result<u8, Diagnostics> {
         summaries(path, &mut files);
     }
     let mut hit: BTreeMap<String, usize> = BTreeMap::new();
-    let mut runs = 0;
+    let (mut runs, mut sweeps) = (0, 0);
     for file in &files {
-        let record = load::record(file).map_err(|error| unreadable(file, &error))?;
+        let record = match load::record(file) {
+            // A sweep's own, which lies beside the folders of its failing seeds.
+            Err(LoadError::WrongShape(..)) => {
+                sweeps += 1;
+                continue;
+            }
+            other => other.map_err(|error| unreadable(file, &error))?,
+        };
         // The runs of a matrix have folders, and summaries, of their own.
         if record.rows.is_empty() {
             runs += 1;
@@ -63,6 +70,11 @@ pub fn coverage(paths: &[PathBuf]) -> Result<u8, Diagnostics> {
     if runs == 0 {
         let problem = Problem::new(Fault::Command, "no-run", "there is no summary.json in what --coverage names");
         return Err(Diagnostics::one("command line", problem.help("name run folders: `runs/latest`, or all: `runs`")));
+    }
+    if sweeps > 0 {
+        complain(&format_args!(
+            "note: {sweeps} summaries of sweeps are left out; `mirrorlab census` adds up what they say"
+        ));
     }
     let (mut misses, mut all) = (0, 0);
     for row in guards::rows().filter(|row| row.kind == Kind::Guard) {

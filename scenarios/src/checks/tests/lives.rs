@@ -1,6 +1,6 @@
 //! The life cycle of a mirror: a whole life is played with what `__mirror_state` commits of it, and damaged where a check has to see it.
 
-use super::fake::{batch, node, P};
+use super::fake::{batch, controller, led_by_broker_1, node, FakeReplica, P};
 use super::lived::{key, only, placed, position, record, reset, Lived, HOME, OURS, THEIRS};
 use super::mirrors::{copy, sight};
 use super::NOTHING;
@@ -92,6 +92,34 @@ fn s35_sees_what_the_source_does_not_have() {
     lived.order(DesiredState::Mirroring);
     assert_eq!(lived.enter(M::LogAlignment), NOTHING);
     assert_eq!(lived.enter(M::Mirroring), ["S35"]);
+}
+
+/// The topic was deleted at the source, and another one took its name, while an alignment ended. Found by seed 4048 of
+/// swarm/default.
+#[test]
+fn s35_does_not_compare_with_another_topic_of_the_name() {
+    let ends = |id: u128| {
+        let mut lived = Lived::stopped();
+        lived.order(DesiredState::Mirroring);
+        assert_eq!(lived.enter(M::LogAlignment), NOTHING);
+        lived.cut(5, CutCause::Alignment);
+        let (topic, partition, number) = (TopicIx(1), PartitionIx(1), 0);
+        lived.play.record(0, &Record::RemoveTopic { topic: TopicIx(0) });
+        lived.play.record(0, &Record::Topic { topic, id: TopicId(id), name: "t".into() });
+        lived.play.record(0, &Record::Partition { partition, topic, number, state: led_by_broker_1(3) });
+        let (leader, epoch, partition_epoch, isr) = (BrokerId(1), LeaderEpoch(1), PartitionEpoch(1), 0b111);
+        let changed = Trace::PartitionChanged { partition, leader, epoch, partition_epoch, isr, elr: 0 };
+        lived.play.at(controller(0), changed);
+        let batches = vec![batch(0, 1, 3)];
+        let other = FakeReplica { batches, end: Offset(3), hw: Offset(3), leads: true, ..FakeReplica::default() };
+        lived.play.world.replicas.insert((node(0, 1), partition), other);
+        let mut broken = lived.enter(M::Mirroring);
+        broken.retain(|id| id == "S35");
+        broken
+    };
+    assert_eq!(ends(77), NOTHING);
+    // The same id, as if it were the same one.
+    assert_eq!(ends(5), ["S35"]);
 }
 
 #[test]
@@ -382,6 +410,54 @@ fn s04_takes_an_alignment_of_a_leader_that_does_not_know_of_its_end_while_it_is_
     };
     assert_eq!(cut(&[M::LogAlignment]), NOTHING);
     assert_eq!(cut(&[])[..1], ["S4"]);
+}
+
+/// An alignment cuts, and a leader is elected that has not heard of it: it shows the old end until it has cut, too. Found by seed
+/// 3052 of swarm/lifecycle.
+#[test]
+fn s22_takes_an_end_from_before_an_ordered_cut_for_what_it_is() {
+    let falls = |ends: &[i64]| {
+        let mut lived = Lived::stopped();
+        let told = |end| Trace::ToldEnd { partition: P, client: 1, end: Offset(end) };
+        let end = lived.play.replica(1, 1).end.0;
+        assert_eq!(lived.play.at(node(1, 3), told(end)), NOTHING);
+        lived.order(DesiredState::Mirroring);
+        assert_eq!(lived.enter(M::LogAlignment), NOTHING);
+        lived.cut(5, CutCause::Alignment);
+        let told: Vec<String> = ends.iter().flat_map(|end| lived.play.at(node(1, 3), told(*end))).collect();
+        told
+    };
+    assert_eq!(falls(&[5, 6, 5, 6, 5]), NOTHING);
+    assert_eq!(falls(&[5, 6, 4]), ["S22"]);
+}
+
+/// A leader that slept while its successor cut what an alignment had to cut goes by what it was told before. Found by seed 3082
+/// of swarm/coordinator.
+#[test]
+fn s05_lets_a_leader_that_does_not_know_of_its_end_go_by_what_was_cut_since() {
+    let wakes = |cuts: bool| {
+        let mut lived = Lived::stopped();
+        let end = lived.play.replica(1, 1).end;
+        lived.order(DesiredState::Mirroring);
+        assert_eq!(lived.enter(M::LogAlignment), NOTHING);
+        lived.play.change(1, 2, OURS + 2, 0b111, 0);
+        lived.play.lead(1, 2, OURS + 2);
+        if cuts {
+            lived.play.cut(1, 2, 5, CutCause::Alignment);
+        } else {
+            lived.play.shorten(1, 2, 5);
+            let g = lived.play.core.ghost.clusters[1].partition(P);
+            (g.members[1].end, g.true_hw) = (Offset(5), Offset(5));
+        }
+        let own = lived.play.replica(1, 1);
+        (own.leads, own.epoch) = (true, LeaderEpoch(OURS + 1));
+        let moved = Trace::HighWatermarkMoved { partition: P, from: Offset(5), to: end, leader: true };
+        let mut broken = lived.play.at(node(1, 1), moved);
+        broken.retain(|id| id == "S5");
+        broken
+    };
+    assert_eq!(wakes(true), NOTHING);
+    assert_eq!(wakes(false), ["S5"]);
 }
 
 /// A leader that does not know of its end copies on, and leads again: what it copied lies behind the position that another one
