@@ -9,9 +9,10 @@ fn field(out: &mut String, name: &str, text: &str) {
     wrap(out, &format!("{name:<12}"), text);
 }
 
-const COLUMNS: [&str; 9] = ["target", "kind", "found", "seeds", "runs", "s", "first to break", "expected", "steps"];
+const COUNT: usize = 9;
+const COLUMNS: [&str; COUNT] = ["target", "kind", "found", "seeds", "runs", "s", "first to break", "expected", "steps"];
 
-fn cells(row: &Row) -> [String; 9] {
+fn cells(row: &Row) -> [String; COUNT] {
     let first = match (row.found, row.as_expected) {
         (false, _) => "-".to_owned(),
         (true, true) => row.invariant.clone(),
@@ -90,10 +91,10 @@ fn totals(hunt: &Summary) -> Vec<(&'static str, String)> {
 /// The printed form. `folder` is the hunt's.
 #[must_use]
 pub fn summary(hunt: &Summary, folder: &str) -> String {
-    let rows: Vec<[String; 9]> = hunt.rows.iter().map(cells).collect();
-    let all: Vec<[String; 9]> = [COLUMNS.map(str::to_owned)].into_iter().chain(rows).collect();
+    let rows: Vec<[String; COUNT]> = hunt.rows.iter().map(cells).collect();
+    let all: Vec<[String; COUNT]> = [COLUMNS.map(str::to_owned)].into_iter().chain(rows).collect();
     let width = |n: usize| all.iter().map(|row| row[n].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 8] = std::array::from_fn(width);
+    let widths: [usize; COUNT] = std::array::from_fn(width);
     let mut out = String::new();
     if !hunt.rows.is_empty() {
         for row in &all {
