@@ -40,13 +40,13 @@ impl Broker {
                 let dir = cx.disk.open_dir(name, false)?;
                 // Topic configs are metadata, which is not on this disk: loading needs none of them.
                 let (log, recovered) = Log::load(cx.disk, dir, from, cx.guards, &LogPolicy::default())?;
-                // 1. A broker stops in order. 2. Its disk damages a batch; the log ends there when it is loaded. 3. By the marker
-                // nothing is missing: it stays in the ISR, leads, and everything behind the damage is lost on all replicas.
-                if recovered.damaged && !cx.guards.admits(guard::DamageUnsaysCleanStop, !clean) {
-                    self.life.previous_epoch = BrokerEpoch(-1);
-                }
                 if recovered.damaged {
                     self.damaged.insert((topic, partition), log.end());
+                    // 1. A broker stops in order. 2. Its disk damages a batch; the log ends there when it is loaded. 3. By the
+                    // marker nothing is missing: it stays in the ISR, leads, and what lies behind the damage is lost on all replicas.
+                    if !cx.guards.admits(guard::DamageUnsaysCleanStop, !clean) {
+                        self.life.previous_epoch = BrokerEpoch(-1);
+                    }
                 }
                 self.found.insert((topic, partition), log);
             }

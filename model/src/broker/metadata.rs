@@ -8,7 +8,7 @@ use crate::broker::broker::Broker;
 use crate::broker::lanes::{kind, timer};
 use crate::controller::quorum_link::QuorumLink;
 use crate::guards::{quorum, replication as guard, Guards};
-use crate::ids::{BrokerId, ConnId, LeaderEpoch, MetadataOffset, Nanos, NodeId, Now, PartitionIx, TopicIx, TopicLife};
+use crate::ids::{BrokerId, ConnId, LeaderEpoch, MetadataOffset, Nanos, NodeId, Now, PartitionIx, TopicIx};
 use crate::log::checkpoint::PartitionKey;
 use crate::log::{Log, LogPolicy};
 use crate::metadata::configs::CleanupPolicy;
@@ -368,8 +368,8 @@ impl Broker {
         if mirror_leader && self.has_followers(delta) && cx.guards.admits(guard::WholeDelta, false) {
             return;
         }
-        let life = TopicLife { id: topic_id, ix: topic };
-        let found = if hosted { None } else { self.adopt((life, number), partition, cx) };
+        let key = self.key(partition).filter(|_| !hosted);
+        let found = key.and_then(|key| self.adopt(key, partition, cx));
         let Self { image, replicas, .. } = self;
         let Some(p) = image.partition(partition) else { return };
         let spec = PartitionSpec { partition, topic, topic_id, number, state: &p.state };
@@ -417,6 +417,7 @@ impl Broker {
             // What cannot be removed is found again, and ignored again, at the next boot.
             let _ = cx.disk.remove_dir(log.dir());
         }
+        self.damaged.clear();
     }
 }
 

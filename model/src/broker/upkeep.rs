@@ -5,7 +5,7 @@ use crate::broker::lanes::{kind, timer, Chore};
 use crate::broker::lifecycle::Stage;
 use crate::guards::points::Point;
 use crate::guards::{log as log_guard, replication as guard};
-use crate::ids::{BrokerEpoch, Nanos, Now, Offset, PartitionIx, TopicLife};
+use crate::ids::{BrokerEpoch, Nanos, Now, Offset, PartitionIx};
 use crate::log::checkpoint::{encode_clean_shutdown, write_small, Checkpoint, PartitionKey};
 use crate::log::{FlushTarget, FlushUpto, FlushWant, Lowered};
 use crate::ports::{Cx, DirId, DiskError, Effect, ExitReason, FileId, FileName, FlushToken};
@@ -222,7 +222,7 @@ impl Broker {
 
     pub(crate) fn key(&self, partition: PartitionIx) -> Option<PartitionKey> {
         let p = self.image.partition(partition)?;
-        Some((TopicLife { id: self.image.topic(p.topic)?.id, ix: p.topic }, p.number))
+        Some((self.image.life(p.topic)?, p.number))
     }
 
     fn checkpoint_watermarks(&mut self, cx: &mut Cx) {

@@ -74,14 +74,63 @@ pub mod replication;
 pub mod transactions;
 pub mod unseen;
 
-/// Words of the bit set: nine rooms of 64.
-pub const WORDS: usize = 9;
+/// Words of a set: nine rooms of 64.
+const WORDS: usize = 9;
+
+/// A set of guards and quirks: a bit each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct GuardSet([u64; WORDS]);
+
+impl GuardSet {
+    const DIGITS: usize = 16;
+
+    /// Takes one in, or out.
+    #[inline]
+    pub fn set(&mut self, id: GuardId, on: bool) {
+        let bit = 1 << (id.0 % 64);
+        let word = &mut self.0[usize::from(id.0 / 64)];
+        if on {
+            *word |= bit;
+        } else {
+            *word &= !bit;
+        }
+    }
+    /// Whether one is in it.
+    #[must_use]
+    #[inline]
+    pub fn has(&self, id: GuardId) -> bool {
+        self.0[usize::from(id.0 / 64)] & (1 << (id.0 % 64)) != 0
+    }
+    /// Takes in all of another.
+    fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine |= theirs;
+        }
+    }
+    /// As text: 16 digits for each room.
+    #[must_use]
+    pub fn hex(&self) -> String {
+        self.0.iter().map(|word| format!("{word:016x}")).collect()
+    }
+    /// From such a text; `None` if it is none of this program.
+    #[must_use]
+    pub fn from_hex(hex: &str) -> Option<Self> {
+        let mut set = Self::default();
+        if hex.len() != Self::DIGITS * WORDS {
+            return None;
+        }
+        for (n, word) in set.0.iter_mut().enumerate() {
+            *word = u64::from_str_radix(hex.get(Self::DIGITS * n..Self::DIGITS * (n + 1))?, 16).ok()?;
+        }
+        Some(set)
+    }
+}
 
 /// Which guards and quirks are on at one node, and which conditions were ever refused, how often.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guards {
-    on: [u64; WORDS],
-    hit: [u64; WORDS],
+    on: GuardSet,
+    hit: GuardSet,
     /// By bit. Only guards are counted: a quirk's place may be passed with every batch.
     refused: Box<[u32]>,
     /// Points of perturbation.
@@ -90,8 +139,8 @@ pub struct Guards {
 
 impl Default for Guards {
     fn default() -> Self {
-        let points = points::Points::default();
-        let mut guards = Self { on: [0; WORDS], hit: [0; WORDS], refused: vec![0; WORDS * 64].into(), points };
+        let (on, hit) = (GuardSet::default(), GuardSet::default());
+        let mut guards = Self { on, hit, refused: vec![0; WORDS * 64].into(), points: points::Points::default() };
         for row in rows() {
             guards.set(row.id, row.kind == Kind::Guard);
         }
@@ -102,18 +151,13 @@ impl Default for Guards {
 impl Guards {
     /// Switches a guard or quirk.
     pub fn set(&mut self, id: GuardId, on: bool) {
-        let bit = 1 << (id.0 % 64);
-        let word = &mut self.on[usize::from(id.0 / 64)];
-        if on {
-            *word |= bit;
-        } else {
-            *word &= !bit;
-        }
+        self.on.set(id, on);
     }
     /// Whether it is on.
     #[must_use]
+    #[inline]
     pub fn is_on(&self, id: GuardId) -> bool {
-        self.on[usize::from(id.0 / 64)] & (1 << (id.0 % 64)) != 0
+        self.on.has(id)
     }
     /// The guard's verdict on an input: true to go on. A condition that does not hold is noted as a hit (on and off would
     /// differ here) and refused only while the guard is on.
@@ -123,7 +167,7 @@ impl Guards {
         if condition {
             return true;
         }
-        self.hit[usize::from(id.0 / 64)] |= 1 << (id.0 % 64);
+        self.hit.set(id, true);
         let refused = &mut self.refused[usize::from(id.0)];
         *refused = refused.saturating_add(1);
         !self.is_on(id)
@@ -132,13 +176,13 @@ impl Guards {
     #[must_use]
     #[inline]
     pub fn quirk(&mut self, id: GuardId) -> bool {
-        self.hit[usize::from(id.0 / 64)] |= 1 << (id.0 % 64);
+        self.hit.set(id, true);
         self.is_on(id)
     }
     /// Whether a condition of this guard was ever refused (or a quirk's place reached).
     #[must_use]
     pub fn was_hit(&self, id: GuardId) -> bool {
-        self.hit[usize::from(id.0 / 64)] & (1 << (id.0 % 64)) != 0
+        self.hit.has(id)
     }
     /// How often a condition of this guard did not hold.
     #[must_use]
@@ -150,9 +194,7 @@ impl Guards {
         for (mine, theirs) in self.refused.iter_mut().zip(&other.refused) {
             *mine = mine.saturating_add(*theirs);
         }
-        for (mine, theirs) in self.hit.iter_mut().zip(other.hit) {
-            *mine |= theirs;
-        }
+        self.hit.merge(&other.hit);
     }
 }
 
@@ -203,6 +245,17 @@ mod tests {
         for (name, rows) in ROOMS {
             assert!(rows.iter().all(|row| room(row.id) == name), "{name} has a base of its own, in order");
         }
+    }
+
+    #[test]
+    fn a_set_survives_its_text() {
+        let mut set = GuardSet::default();
+        [replication::FetchOffsetMatches, prototype::BumpWaitsForCompany].iter().for_each(|id| set.set(*id, true));
+        assert!(set.has(replication::FetchOffsetMatches) && set.has(prototype::BumpWaitsForCompany));
+        assert!(!set.has(replication::ReconcileByEpoch));
+        assert_eq!(GuardSet::from_hex(&set.hex()), Some(set));
+        assert_eq!(GuardSet::from_hex("00ff"), None);
+        assert_eq!(GuardSet::from_hex(&"é".repeat(8 * WORDS)), None);
     }
 
     #[test]

@@ -175,10 +175,6 @@ fn merged(stored: &EpochCache, scan: &Scan) -> Vec<EpochEntry> {
     entries
 }
 
-fn is_sound(bytes: &[u8]) -> bool {
-    BatchView::parse(bytes).is_ok_and(|batch| batch.crc_valid())
-}
-
 impl Scan {
     fn new(proof_from: Offset) -> Self {
         Self {
@@ -246,7 +242,7 @@ impl Scan {
             let Ok(batch) = BatchView::parse(&bytes) else { break };
             // Compaction leaves gaps; and so does a header that names another last offset than was written.
             let gap = batch.base_offset() > self.end && self.end >= self.cleaned;
-            if !self.admits(&batch, guards) || (gap && last.as_deref().is_some_and(|last| !is_sound(last))) {
+            if !self.admits(&batch, guards) || (gap && last.as_deref().is_some_and(|last| !BatchView::is_sound(last))) {
                 break;
             }
             segment.note(&batch, policy.index_interval_bytes);
@@ -257,7 +253,7 @@ impl Scan {
         // nothing has to be proven; the log ends at that offset, and acknowledges it to its leader.
         let whole = u64::from(segment.size) == disk.len(file) && next == Some(self.end);
         let last = last.filter(|_| !whole);
-        if let Some(last) = last.filter(|last| !guards.admits(guard::LastHeaderProven, is_sound(last))) {
+        if let Some(last) = last.filter(|last| !guards.admits(guard::LastHeaderProven, BatchView::is_sound(last))) {
             self.take_back(&mut segment, &last);
         }
         if u64::from(segment.size) < disk.len(file) {

@@ -235,8 +235,7 @@ impl Log {
             while let Step::Batch(bytes) = walk.step(disk)? {
                 let Ok(batch) = BatchView::parse(&bytes) else { break };
                 // Below the recovery point nobody looked at a CRC. What rotted there says nothing of any producer.
-                let sound = guards.admits(guard::DamageTeachesNothing, batch.crc_valid());
-                if batch.last_offset() >= from && sound {
+                if batch.last_offset() >= from && guards.admits(guard::DamageTeachesNothing, batch.crc_valid()) {
                     self.producers.apply(&batch, || !guards.admits(guard::PidResetAppliedOnLoad, false));
                 }
             }

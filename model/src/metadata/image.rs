@@ -5,7 +5,7 @@
 
 use crate::ids::{
     BrokerEpoch, BrokerId, LeaderEpoch, MetadataOffset, MirrorIx, NodeId, PartitionEpoch, PartitionIx, ProducerId,
-    TopicId, TopicIx,
+    TopicId, TopicIx, TopicLife,
 };
 use crate::metadata::chunks::{ChunkMap, ChunkVec, MAX_INDEX};
 use crate::metadata::configs::{self, BrokerConfig, MirrorConfig, TopicConfig};
@@ -155,6 +155,11 @@ impl MetadataImage {
     #[must_use]
     pub fn topic(&self, ix: TopicIx) -> Option<&Arc<TopicImage>> {
         self.topics.get(ix.0)
+    }
+    /// Which life of its id a topic is.
+    #[must_use]
+    pub fn life(&self, ix: TopicIx) -> Option<TopicLife> {
+        self.topic(ix).map(|topic| TopicLife { id: topic.id, ix })
     }
     /// All topics in order of index.
     pub fn topics(&self) -> impl Iterator<Item = (TopicIx, &Arc<TopicImage>)> {

@@ -318,12 +318,21 @@ impl Coordinator {
         self.shards.get(&home).ok_or(ErrorCode::NotCoordinator)
     }
 
+    /// The only incarnation whose states are told; `None`: there are no others.
+    fn told_session(&self, key: &StateKey, image: &MetadataImage) -> Option<Session> {
+        if self.ignores {
+            session_of(key, image)
+        } else {
+            None
+        }
+    }
+
     fn read_of(&self, shard: &Shard, key: &StateKey, image: &MetadataImage) -> Result<Option<StateRecord>, ErrorCode> {
         match shard.phase {
             Phase::Active if self.tells_uncommitted => Ok(shard.engine.latest().stable().get(key).cloned()),
             Phase::Active => {
                 // Until the tombstones of another incarnation's states are committed, nobody is told of them either.
-                let session = if self.ignores { session_of(key, image) } else { None };
+                let session = self.told_session(key, image);
                 Ok(shard.engine.committed().get(key).filter(|record| record.is_of(session)).cloned())
             }
             Phase::Unread | Phase::Failed => Err(ErrorCode::CoordinatorNotAvailable),
@@ -346,7 +355,7 @@ impl Coordinator {
     pub fn read_settled(&self, key: &StateKey, image: &MetadataImage) -> Result<Option<StateRecord>, ErrorCode> {
         let shard = self.shard_of(key, image)?;
         let found = self.read_of(shard, key, image)?;
-        let session = if self.ignores { session_of(key, image) } else { None };
+        let session = self.told_session(key, image);
         let latest = shard.engine.latest().stable().get(key).filter(|record| record.is_of(session));
         if latest == found.as_ref() || self.tells_uncommitted || self.not_loaded_is_none {
             return Ok(found);

@@ -305,6 +305,12 @@ impl<'a> BatchView<'a> {
         }
     }
 
+    /// Whether there is a batch in `bytes`, and its CRC matches.
+    #[must_use]
+    pub fn is_sound(bytes: &'a [u8]) -> bool {
+        Self::parse(bytes).is_ok_and(|batch| batch.crc_valid())
+    }
+
     /// The batch.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {

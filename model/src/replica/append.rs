@@ -494,7 +494,7 @@ impl Replicas {
 
 /// How many batches there are before the first one that is damaged.
 fn sound(batches: &[Bytes]) -> usize {
-    batches.iter().take_while(|bytes| BatchView::parse(bytes).is_ok_and(|batch| batch.crc_valid())).count()
+    batches.iter().take_while(|bytes| BatchView::is_sound(bytes)).count()
 }
 
 /// The epoch in a batch's header, if the bytes are a batch.

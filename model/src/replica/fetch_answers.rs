@@ -7,8 +7,7 @@ use crate::log::AppendError;
 use crate::ports::Cx;
 use crate::replica::partition::{mutant, Replicas, NONE};
 use crate::replica::replica_fetcher::{FetchState, Fetcher, FetcherConfig, FLUSH_LOOK};
-use crate::trace::CutCause;
-use crate::trace::Trace;
+use crate::trace::{CutCause, Trace};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{Body, FetchPartAnswer, FetchResponse, ListOffsetsResponse, Message};
 

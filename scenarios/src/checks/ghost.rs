@@ -62,6 +62,10 @@ impl Member {
         let zero = Offset::ZERO;
         Self { end: zero, hw: zero, start: zero, epoch: LeaderEpoch::NONE, slot, flags: 0 }
     }
+    #[inline]
+    fn put(&mut self, flag: u16, on: bool) {
+        self.flags = if on { self.flags | flag } else { self.flags & !flag };
+    }
     /// Whether its log end is known.
     #[must_use]
     #[inline]
@@ -100,7 +104,7 @@ impl Member {
     }
     /// See [`Member::was_cut`].
     pub fn set_cut(&mut self, on: bool) {
-        self.flags = if on { self.flags | Self::CUT } else { self.flags & !Self::CUT };
+        self.put(Self::CUT, on);
     }
     /// A lossy stop whose consequences were not seen yet: a later, milder stop does not undo it.
     #[must_use]
@@ -115,7 +119,7 @@ impl Member {
     }
     /// See [`Member::cut_inside`].
     pub fn set_cut_inside(&mut self, on: bool) {
-        self.flags = if on { self.flags | Self::INSIDE } else { self.flags & !Self::INSIDE };
+        self.put(Self::INSIDE, on);
     }
     /// Its broker stopped in order, and its log was not taken up since, whatever further lives came to an end.
     #[must_use]
@@ -124,7 +128,7 @@ impl Member {
     }
     /// See [`Member::at_rest`].
     pub fn set_at_rest(&mut self, on: bool) {
-        self.flags = if on { self.flags | Self::AT_REST } else { self.flags & !Self::AT_REST };
+        self.put(Self::AT_REST, on);
     }
     /// A leader that did not know of its end carried out an alignment: the present leader owes the same cut.
     #[must_use]
@@ -134,11 +138,11 @@ impl Member {
     /// See [`Member::aligned_early`].
     #[inline]
     pub fn set_aligned_early(&mut self, on: bool) {
-        self.flags = if on { self.flags | Self::EARLY } else { self.flags & !Self::EARLY };
+        self.put(Self::EARLY, on);
     }
     /// See [`Member::torn`].
     pub fn set_torn(&mut self, on: bool) {
-        self.flags = if on { self.flags | Self::TORN } else { self.flags & !Self::TORN };
+        self.put(Self::TORN, on);
     }
     /// What made it lossy, if it was neither power nor a whole disk.
     #[must_use]
@@ -160,7 +164,7 @@ impl Member {
     }
     /// It lost power, or its disk.
     pub fn set_lossy(&mut self, on: bool) {
-        self.flags = if on { self.flags | Self::LOSSY } else { self.flags & !Self::LOSSY };
+        self.put(Self::LOSSY, on);
     }
 }
 

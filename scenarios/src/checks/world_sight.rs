@@ -6,7 +6,7 @@ use super::sight::{
 use crate::setup::Setup;
 use mirrorlab_model::client::consumer::Awaits;
 use mirrorlab_model::controller::quorum::State;
-use mirrorlab_model::ids::{BrokerEpoch, Nanos, NodeId, Now, Offset, PartitionIx, TopicLife};
+use mirrorlab_model::ids::{BrokerEpoch, Nanos, NodeId, Now, Offset, PartitionIx};
 use mirrorlab_model::log::{EpochEntry, Log, ProducerStates};
 use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::mirror::records::StateKey;
@@ -194,8 +194,7 @@ impl Sight for WorldSight<'_> {
         let image = node.cluster.and_then(|cluster| self.image(cluster));
         let found = image.and_then(|image| {
             let of = image.partition(partition)?;
-            let topic = TopicLife { id: image.topic(of.topic)?.id, ix: of.topic };
-            Some(DirName::Partition { topic, partition: of.number })
+            Some(DirName::Partition { topic: image.life(of.topic)?, partition: of.number })
         });
         found.map_or_else(Vec::new, |dir| rotten(node.disk.look(self.world.store()), dir))
     }

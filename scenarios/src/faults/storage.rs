@@ -3,7 +3,7 @@
 use super::{nodes, Done, Striker, Undo};
 use crate::format::action::{Action, DiskCall};
 use crate::lab::Lab;
-use mirrorlab_model::ids::{NodeId, TopicLife};
+use mirrorlab_model::ids::NodeId;
 use mirrorlab_model::ports::DirName;
 use mirrorlab_sim::disk::{ErrorRule, Ops};
 use std::collections::BTreeSet;
@@ -92,8 +92,7 @@ fn brokers(lab: &Lab, on: &str) -> Vec<NodeId> {
 /// The directory of a partition's replica at a node.
 fn dir_of(lab: &Lab, node: NodeId, topic: &str, partition: u32) -> Option<DirName> {
     let image = lab.setup.image(&lab.world, lab.world.node(node).cluster?)?;
-    let ix = image.topic_by_name(topic)?;
-    Some(DirName::Partition { topic: TopicLife { id: image.topic(ix)?.id, ix }, partition })
+    Some(DirName::Partition { topic: image.life(image.topic_by_name(topic)?)?, partition })
 }
 
 fn ops(call: DiskCall) -> Ops {

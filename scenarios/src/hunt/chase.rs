@@ -1,11 +1,12 @@
 //! One target, seed after seed, until something breaks that holds with everything on.
 
 use super::profiles::Quarry;
-use super::reached::Reached;
+use super::reached::reached;
 use crate::plan::Overrides;
 use crate::sweep::pool::{Client, Ended};
 use crate::sweep::run_turn;
 use crate::sweep::worker::Task;
+use mirrorlab_model::guards::GuardSet;
 use mirrorlab_reports::hunt::{is_clean, Base, By, Line, Row, Tried, Try};
 use mirrorlab_reports::record::Verdict;
 use mirrorlab_reports::sweep::Finished;
@@ -45,7 +46,7 @@ pub struct Known {
     /// Whether nothing broke in it.
     pub clean: bool,
     /// What it reached.
-    pub reached: Reached,
+    pub reached: GuardSet,
 }
 
 /// How a chase ends early: told already, or because everything ends.
@@ -81,7 +82,7 @@ impl Ground {
     }
 
     fn note(&self, file: usize, run: Finished, tell: &dyn Fn(Told)) -> Known {
-        let known = Known { clean: is_clean(run.verdict), reached: Reached::of(&run) };
+        let known = Known { clean: is_clean(run.verdict), reached: reached(&run) };
         self.known.lock().unwrap_or_else(PoisonError::into_inner).insert((file, run.seed), known);
         tell(Told::Line(Line::Base(Box::new(Base { reached: known.reached.hex(), run }))));
         known

@@ -17,26 +17,23 @@ use crate::plan::Overrides;
 use crate::sweep::arguments::Common;
 use crate::sweep::lines::Lines;
 use crate::sweep::pool::{Client, Pool};
-use crate::sweep::resume::{self, Resumed};
+use crate::sweep::resume::{self, Headed, Resumed};
 use crate::sweep::shard::{Shard, Turn};
 use crate::sweep::{self, report};
 use crate::tell::{complain, tell};
 use chase::{Ground, Known, Told};
 use clap::Args;
 use indicatif::ProgressBar;
+use mirrorlab_model::guards::GuardSet;
 use mirrorlab_reports::hunt::{text, By, Hunt, Line, Row, Summary, Tried};
 use mirrorlab_reports::record::Verdict;
 use mirrorlab_reports::sweep::Head;
 use mirrorlab_reports::worst;
 use profiles::Quarry;
-use reached::Reached;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
-
-/// The folder of a hunt below `runs/`.
-const FOLDER: &str = "hunt";
 
 /// Runs of the baseline of which one is run a second time.
 const BATCH: usize = 64;
@@ -103,7 +100,7 @@ pub fn main(args: &HuntArgs) -> Result<u8, Diagnostics> {
     let (shard, _) = Shard::choose(args.shard.as_deref(), |name| std::env::var(name).ok())?;
     let files = swarm(&args.scenarios)?;
     let quarry = profiles::quarry(&args.guard, &args.quirk, &files, &args.scenarios)?;
-    let folder = args.common.out.clone().unwrap_or_else(|| Path::new(RUNS).join(FOLDER));
+    let folder = args.common.out.clone().unwrap_or_else(|| Path::new(RUNS).join(Line::KIND));
     let (mut out, mut hunt) = open(&folder, &head(&files, shard)?)?;
     let pairs = pairs(&quarry, args.seeds);
     let begun = Line::Begun {
@@ -194,7 +191,7 @@ fn ground(args: &HuntArgs, files: &[PathBuf], hunt: &Hunt, folder: &Path) -> Gro
     let known = files.iter().enumerate().flat_map(|(n, file)| {
         (0..args.seeds).filter_map(move |seed| {
             let (clean, reached) = hunt.base(file, seed)?;
-            Some(((n, seed), Known { clean, reached: Reached::from_hex(reached)? }))
+            Some(((n, seed), Known { clean, reached: GuardSet::from_hex(reached)? }))
         })
     });
     let known: BTreeMap<(usize, u64), Known> = known.collect();
