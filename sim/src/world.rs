@@ -383,6 +383,7 @@ impl World {
                 n.disk.power_loss(&mut self.store, rules);
                 if n.last_stop == LastStop::Killed {
                     n.last_stop = how;
+                    self.counts.stops += 1;
                 }
             }
             return;
