@@ -163,10 +163,11 @@ impl MirrorManager {
         if part.bump_min.is_none_or(|min| epoch > min) {
             part.bump_min = None;
         }
-        let writing = part.writing.take().is_some();
-        part.change = None;
+        part.writing = None;
+        // Written and not answered yet, or not in time: it may be committed.
+        let in_doubt = part.change.take().is_some();
         part.stop = StopStep::default();
-        if writing || part.record.is_none() || !cx.guards.admits(guard::NewTermReadsState, own) {
+        if in_doubt || part.record.is_none() || !cx.guards.admits(guard::NewTermReadsState, own) {
             part.record = None;
             return self.ask_state(partition, task, cx);
         }

@@ -7,6 +7,7 @@
 //! "timeline.failover.at" = { from = "10 s", to = "30 s" }    # a duration between the two
 //! "producers.ledger" = { keep = 0.3 }                        # is there in three of ten seeds
 //! "chaos.*" = { keep = 0.5 }                                 # each table below is there or not for itself, one at least
+//! "chaos.crash" = { keep = 0.9 }                             # its own line goes before the `*`
 //! ```
 //! The file itself says what holds where nothing is drawn, and is checked with each value put in alone; a seed's draws are put
 //! in together and read again from the start, like a row of a matrix. A draw is hash(seed, path): another path more or less
@@ -27,6 +28,8 @@ use toml::Spanned;
 pub(crate) struct Lot<'i> {
     axis: RawAxis<'i>,
     draws: Draws,
+    /// Paths with a line of their own, which its `*` does not stand for.
+    except: Vec<Vec<String>>,
 }
 
 /// How it is drawn.
@@ -64,9 +67,12 @@ pub(crate) fn lots<'i>(cx: &mut Cx<'_>, root: &mut Table<'_, 'i>) -> Vec<Lot<'i>
         }
         let Some((draws, values)) = draws_of(cx, &key, value) else { continue };
         if let Some(axis) = RawAxis::of(cx, &key, values, "drawn") {
-            lots.push(Lot { axis, draws });
+            lots.push(Lot { axis, draws, except: Vec::new() });
         }
     }
+    let exact: Vec<Vec<String>> =
+        lots.iter().filter(|lot| !lot.is_for_each()).map(|lot| lot.axis.steps().to_vec()).collect();
+    lots.iter_mut().filter(|lot| lot.is_for_each()).for_each(|lot| lot.except.clone_from(&exact));
     lots
 }
 
@@ -194,6 +200,10 @@ impl<'i> Lot<'i> {
         self.axis.axis.clone()
     }
 
+    fn is_for_each(&self) -> bool {
+        self.axis.steps().iter().any(|step| step == EACH)
+    }
+
     /// What is wrong with the file once this is drawn. The draw is to blame, wherever it shows: alone the file is right.
     pub(crate) fn blamed(&self, problems: Diagnostics, what: &str, source: &str) -> Diagnostics {
         let mut own = std::iter::once(self.axis.span()).chain(self.axis.values().iter().map(Spanned::span));
@@ -240,7 +250,7 @@ impl<'i> Lot<'i> {
             .collect();
         inside.sort_by_key(|(span, _)| span.start);
         let path = |name: &str| before.iter().cloned().chain([name.to_owned()]).chain(after.iter().cloned()).collect();
-        inside.into_iter().map(|(_, name)| path(name)).collect()
+        inside.into_iter().map(|(_, name)| path(name)).filter(|path| !self.except.contains(path)).collect()
     }
 
     fn value(&self, seed: u64, concern: &str) -> Option<Spanned<DeValue<'i>>> {

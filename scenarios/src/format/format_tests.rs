@@ -1,6 +1,7 @@
 //! Texts in, scenarios or diagnostics out. What people read is kept as snapshots.
 
 use super::action::{Action, After, Trigger};
+use super::chaos::ChaosKind;
 use super::condition::{Compare, Condition, Term};
 use super::*;
 use crate::units::{Bandwidth, Chance, Time};
@@ -62,6 +63,15 @@ fn a_seed_draws_values_and_what_is_there() {
         assert!(drawn.plan.unwrap().drawn.iter().any(|line| line.starts_with("links.wan.latency = ")));
     }
     assert_eq!((latencies.len(), kinds.len()), (2, 3), "one kind of chaos at least");
+    let always = with(&text.replace("[phases]", "\"chaos.crash\" = { keep = 1 }\n[phases]")).unwrap();
+    let mut pauses = BTreeSet::new();
+    for seed in 0..40 {
+        let drawn = always.rows(seed).unwrap().remove(0).1;
+        let strikes = &drawn.chaos.as_ref().unwrap().strikes;
+        assert!(strikes.contains_key(&ChaosKind::Crash), "a line of its own goes before the `*`");
+        pauses.insert(strikes.contains_key(&ChaosKind::Pause));
+    }
+    assert_eq!(pauses.len(), 2, "what has no line of its own is drawn");
     // Each value is checked where it would stand, and each table by its absence.
     assert_eq!(code("[draw]\n\"links.wan.latency\" = [\"1 ms\", 50]\n"), "missing-unit");
     assert_eq!(code("[draw]\n\"links.wen.latency\" = [\"1 ms\"]\n"), "bad-path");
