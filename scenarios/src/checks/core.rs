@@ -119,8 +119,10 @@ impl Core {
         let Some(Place { cluster, part: Part::Broker(slot) }) = self.roster.place(node) else { return };
         let Some(c) = self.ghost.clusters.get_mut(usize::from(cluster)) else { return };
         for ix in sight.hosted(node) {
-            if let Some(replica) = sight.replica(node, ix) {
-                c.promised.entry((slot, ix)).or_insert(replica.log.recovery_point());
+            // A log that was begun anew behind a gap is durable up to where the former one was, of which there is nothing left.
+            let durable = |log: S::Log<'_>| Some(log.recovery_point()).filter(|point| *point >= log.start());
+            if let Some(point) = sight.replica(node, ix).and_then(|replica| durable(replica.log)) {
+                c.promised.entry((slot, ix)).or_insert(point);
             }
         }
     }

@@ -678,7 +678,8 @@ pub fn seat<S: Sight>(g: &mut PartitionGhost, sight: &S, cluster: u8, node: Opti
 /// Follows the committed log as far as it goes, from whichever replica holds it.
 pub fn extend_chain<S: Sight>(g: &mut PartitionGhost, sight: &S, roster: &Roster, cluster: u8, partition: PartitionIx) {
     let to = g.true_hw;
-    let compacted = g.compacted();
+    // What was copied compacted may go further than what is committed, and be cut again.
+    let compacted = g.compacted().min(to);
     if let Some(more) = g.more.as_mut() {
         more.chain.begin_above(compacted);
     }

@@ -92,6 +92,8 @@ pub struct Life {
     pub position_by: u16,
     /// A leader of an earlier term that copied on after it was noted; `u16::MAX`: none did.
     pub copied_late: u16,
+    /// The state that its last stop began in.
+    pub stopped_in: MirrorState,
 }
 
 impl Life {
@@ -121,6 +123,7 @@ impl Life {
             is_fresh: false,
             position_by: u16::MAX,
             copied_late: u16::MAX,
+            stopped_in: MirrorState::Unknown,
         }
     }
     /// The newest state.
@@ -156,6 +159,11 @@ impl Life {
             self.states.remove(0);
         }
         let StateRecord { state, leader_epoch, state_epoch, .. } = *record;
+        let before = self.last().state;
+        let before = if before == MirrorState::Failed { self.previous } else { before };
+        if state == MirrorState::Stopping && before != MirrorState::Stopping {
+            self.stopped_in = before;
+        }
         self.states.push(Committed { state, leader_epoch, state_epoch });
         (self.previous, self.attempt) = (record.previous, record.attempt);
         let for_good = state == MirrorState::Failed && record.attempt < 0;

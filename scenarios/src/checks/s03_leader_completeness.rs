@@ -50,8 +50,10 @@ fn kept<S: Sight>(cx: &Cx<'_, S>, g: &PartitionGhost, at: usize) -> Option<Offse
     let by_length = g.lacks(member.end).then_some(member.end);
     let Some(more) = &g.more else { return by_length };
     let Some(replica) = cx.replica(member.slot) else { return by_length };
-    if replica.log.end() < more.chain.end && by_length.is_some() {
-        // Too short: the common part is asked for up to its end.
+    if replica.log.end() < more.chain.end {
+        // Short of what is gone below the log start lacks nothing (a mirror whose source's retention was faster). Too short: the
+        // common part is asked for up to its end.
+        by_length?;
         let mut chain = more.chain.clone();
         chain.cut(replica.log.end());
         return Some(chain.compare(replica.log).err().unwrap_or(replica.log.end()));

@@ -1,6 +1,6 @@
 //! S4 Candidate completeness. Every member of ISR and ELR that is up has a log end not below the true high watermark, and a
 //! log equal to the leader's below it. Same excuses as S3. An alignment was ordered to cut what was committed: while it is under way, a
-//! leader that was deposed and does not know it may carry it out before its successor does.
+//! leader that was deposed and does not know it may carry it out before its successor does, and who follows it still does so too.
 
 use super::cx::Cx;
 use super::ghost::PartitionGhost;
@@ -50,13 +50,16 @@ fn aligns(g: &PartitionGhost) -> bool {
 /// A follower cut its log to `to`, or a leader that does not know of its end.
 #[inline]
 pub(super) fn truncated<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, m: usize, to: Offset, cause: CutCause) {
+    let member = &g.members[m];
+    if !g.lacks(to) || member.lossy() || g.excuse().is_some() {
+        return;
+    }
+    let follows = || cause == CutCause::Divergence && g.members.iter().any(|m| m.aligned_early() && m.end <= to);
+    let early = aligns(g) && (cause == CutCause::Alignment || follows());
+    g.members[m].set_aligned_early(early);
     let candidate = (g.isr | g.elr) & (1 << (m as u32 & 31)) != 0;
-    if candidate && g.lacks(to) && !g.members[m].lossy() && g.excuse().is_none() {
-        let early = cause == CutCause::Alignment && aligns(g);
-        g.members[m].set_aligned_early(early);
-        if !early {
-            let expected = format_args!("no candidate cuts below what is committed ({})", g.true_hw);
-            cx.broken("S4", expected, format_args!("{cause:?} cut it to {to}"));
-        }
+    if candidate && !early {
+        let expected = format_args!("no candidate cuts below what is committed ({})", g.true_hw);
+        cx.broken("S4", expected, format_args!("{cause:?} cut it to {to}"));
     }
 }
