@@ -44,4 +44,5 @@ registry! { base 64;
     guard CutFailsWaits: "When a leader's log is cut, producers that wait for what stood there are answered with an error.", "acks=all, spec 3.7", ["S16", "S11"];
     guard LogsOfThisLife: "A log on disk serves a topic only if it is of that topic's life: a copy that is deleted and made anew has the same topic id.", "I18 for copied ids (spec 3.1); found by swarm/default", ["S2", "S3", "S4", "S46"];
     guard FailedCutEndsBroker: "A broker ends when a cut fails half way: nobody can tell what its log holds.", "KIP-112, stock LogDirFailureChannel; found by swarm/coordinator", ["S4", "S3", "S2"];
+    guard NothingInCommonBeginsAnew: "A follower that holds only what lies below its leader's log start, in which no epoch begins, begins its log there.", "found by seed 440 of swarm/lifecycle; stock fetchOffsetAndTruncate leaves the epoch", ["L5", "L9"];
 }

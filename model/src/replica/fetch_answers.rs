@@ -267,10 +267,15 @@ impl Fetcher {
         now: Now,
         cx: &mut Cx,
     ) {
-        let Some(end) = replicas.logs[at].as_ref().map(|log| log.end()) else { return };
+        let Some((end, knows)) =
+            replicas.logs[at].as_ref().map(|log| (log.end(), log.latest_epoch() != LeaderEpoch::NONE))
+        else {
+            return;
+        };
         let done = if leader_end < end {
             replicas.cut(at, leader_end, CutCause::OutOfRange, now, cx).map(|_| true)
-        } else if leader_start > end {
+        } else if leader_start > end || leader_start == end && knows {
+            // Nothing here is in the leader's log. What this one ended with may be of an epoch that the leader never had.
             replicas.restart_at(at, leader_start, CutCause::OutOfRange, cx).map(|()| true)
         } else {
             Ok(false)

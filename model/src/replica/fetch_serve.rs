@@ -306,7 +306,12 @@ impl Replicas {
                 return (Look::Verdict, 0);
             }
         }
-        let verdict = self.diverges(slot, &state);
+        let below = follower && self.lies_below(slot, &state);
+        let verdict = if below && !mutant(cx.guards, guard::NothingInCommonBeginsAnew, true) {
+            Err(None)
+        } else {
+            self.diverges(slot, &state)
+        };
         if follower && listed && mutant(cx.guards, guard::PositionAfterDivergenceCheck, verdict.is_err()) {
             self.take_position(slot, at, state.fetch_offset, now, cx);
         }
@@ -388,6 +393,16 @@ impl Replicas {
             return Err(Some(found));
         }
         Ok(())
+    }
+
+    /// All that a follower holds lies below the start of this log, in which no epoch begins: it cannot be told where they part. (An
+    /// alignment cut all that DeleteRecords had left; the follower has what was deleted.)
+    fn lies_below(&self, slot: usize, state: &SessionSlot) -> bool {
+        let knows = state.last_fetched_epoch != LeaderEpoch::NONE;
+        knows
+            && self.logs[slot]
+                .as_ref()
+                .is_some_and(|log| log.latest_epoch() == LeaderEpoch::NONE && state.fetch_offset <= log.start())
     }
 
     /// A follower's position, after all checks.
