@@ -158,6 +158,13 @@ impl Lab {
         self.setup.admins.iter().all(|node| self.world.node(*node).admin().is_some_and(|a| a.is_idle()))
     }
 
+    /// When the last order ended that any operator gave.
+    #[must_use]
+    pub fn last_order_ended(&self) -> Option<Nanos> {
+        let admins = self.setup.admins.iter().filter_map(|node| self.world.node(*node).admin());
+        admins.filter_map(|admin| admin.outcomes().last()).map(|outcome| outcome.ended).max()
+    }
+
     /// Whether every broker that runs is registered and let in.
     #[must_use]
     pub fn brokers_in(&self) -> bool {

@@ -295,7 +295,9 @@ impl Run {
             let caught_up = Meter::is_caught_up(&self.lab.world, &self.lab.setup);
             self.meter.catch_up = caught_up.then(|| self.now().since(self.safety_end));
         }
-        let end = self.safety_end + self.job.plan.stage.phases.converge.nanos();
+        // Orders of an operator who insists, one after the other, may go on long after the faults: what each brings about has as much time.
+        let from = self.safety_end.max(self.lab.last_order_ended().unwrap_or_default());
+        let end = from + self.job.plan.stage.phases.converge.nanos();
         let patient = self.now() < end.max(self.retries_end.unwrap_or_default());
         if patient && self.suite.is_held_back(&self.lab.world, &self.lab.setup) {
             return ControlFlow::Continue(());

@@ -51,13 +51,10 @@ impl Replicas {
         }
         let Some(log) = self.logs[slot].as_ref() else { return };
         let read_only = self.topic(self.hot[slot].topic).is_some_and(|t| t.read_only);
-        // A mirror leader does not write its epoch into the log, so its epoch start says nothing: the follower must stand
-        // in the latest epoch that the log knows (spec 3.8).
-        let in_epoch = if read_only {
-            follower.position >= log.end() || log.epoch_of(follower.position) == log.latest_epoch()
-        } else {
-            follower.position >= leader.epoch_start
-        };
+        // What was committed lies below the end that the leader began with, or below where it cut that since. A mirror leader does
+        // not write its epoch into the log: its follower must stand in the latest epoch that the log knows, too (spec 3.8).
+        let in_latest = || follower.position >= log.end() || log.epoch_of(follower.position) == log.latest_epoch();
+        let in_epoch = follower.position >= leader.epoch_start && (!read_only || in_latest());
         let at_watermark = follower.position >= log.high_watermark();
         if !cx.guards.admits(guard::IsrJoinNeedsEpochStart, in_epoch)
             || !cx.guards.admits(guard::IsrJoinNeedsWatermark, at_watermark)

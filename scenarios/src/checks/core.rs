@@ -522,7 +522,9 @@ fn recovered<S: Sight>(
     }
     s51_legal_compaction::recovered(cx, g, end, stop == Some(Stop::Wiped));
     g.members[own].set_torn(false);
-    g.members[own].set_cut(false);
+    if stop != Some(Stop::Killed) {
+        g.members[own].set_cut(false); // else it is still in the page cache only
+    }
     g.members[own].set_cut_inside(false);
     g.members[own].set_at_rest(false);
     let log = cx.replica(cx.slot).map(|r| r.log);

@@ -93,7 +93,9 @@ impl<'a, S: Sight> Look<'a, S> {
         let end = own.and_then(|node| self.sight.replica(node, spot.ix)).map(|replica| replica.log.end());
         let source = self.source(spot).and_then(|(cluster, there)| self.at(cluster, there));
         let held = source.zip(end).is_some_and(|(source, end)| self.is_rotten_at(source, end));
-        held || self.rot_holds_a_follower(spot)
+        // A source whose watermark stands told a higher one before, when another one led.
+        let stands = source.is_some_and(|source| self.rot_holds_a_follower(source));
+        held || stands || self.rot_holds_a_follower(spot)
     }
 }
 

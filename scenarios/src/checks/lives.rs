@@ -141,10 +141,20 @@ impl Life {
     /// older, unless it is on its way from MIRRORING and was not told yet.
     #[must_use]
     pub fn upto(&self, epoch: LeaderEpoch) -> Option<MirrorState> {
-        self.states.iter().rev().find(|c| c.leader_epoch <= epoch).map(|c| c.state)
+        self.told(epoch, 0)
     }
-    /// A leader's term begins. What is committed in the same event it may not know yet.
+    /// The same of a leader that was told of the state of a number. One that was deposed and does not know it may have heard so
+    /// what a later leader wrote.
+    #[must_use]
+    pub fn told(&self, epoch: LeaderEpoch, number: i32) -> Option<MirrorState> {
+        self.states.iter().rev().find(|c| c.leader_epoch <= epoch || c.state_epoch == number).map(|c| c.state)
+    }
+    /// A leader's term begins. What is committed in the same event it may not know yet. One that hears of its term when a later one
+    /// has begun knows nothing of that.
     pub fn begin_term(&mut self, epoch: LeaderEpoch, step: u64) {
+        if epoch < self.last().leader_epoch {
+            return;
+        }
         let unseen = usize::from(self.changed_at == step);
         let known = self.states.iter().rev().nth(unseen).map_or(0, |c| c.state_epoch);
         self.term = (epoch, known);

@@ -17,7 +17,8 @@ pub(super) fn appended<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, origin:
     let Some(image) = cx.at.node.and_then(|n| cx.sight.broker_image(n)) else { return };
     let Some(partition) = image.partition(cx.partition()) else { return };
     let desired = image.mirror_of(partition.topic).map(|m| m.1);
-    let committed = g.life().and_then(|life| life.upto(local));
+    let told = cx.at.node.and_then(|node| cx.sight.mirror(node, cx.partition())).map_or(0, |mirror| mirror.state_epoch);
+    let committed = g.life().and_then(|life| life.told(local, told));
     let got = |state: M| format!("one was appended; state {}, ordered {desired:?}", state.name());
     match origin {
         Origin::Client => {

@@ -483,6 +483,33 @@ fn s15_asks_nothing_of_a_disk_that_was_replaced() {
     assert_eq!(back(Stop::Killed), ["S15"]);
 }
 
+/// A cut that is in the page cache is so as well after its process was killed and came back: power loss undoes it.
+#[test]
+fn s15_takes_a_cut_back_that_outlived_its_process() {
+    let back = |cut: bool, between: Stop| {
+        let mut play = committed(2);
+        play.replica(0, 3).hw = Offset(5);
+        let recovered = |end| Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(end), clean: false };
+        if cut {
+            play.core.ghost.clusters[0].partition(P).cut(Offset(5), Excuse::OrderedCut, Nanos(0), 0);
+            play.shorten(0, 3, 5);
+            let cut = Trace::Truncated { partition: P, from: Offset(8), to: Offset(5), cause: CutCause::Divergence };
+            play.at(node(0, 3), cut);
+        } else {
+            play.shorten(0, 3, 5);
+            play.core.ghost.clusters[0].partition(P).members[2].set_end(Offset(5));
+        }
+        play.core.on_stop(&play.world, node(0, 3), between, None);
+        play.at(node(0, 3), recovered(5));
+        play.core.on_stop(&play.world, node(0, 3), Stop::Lossy, None);
+        play.store(0, 3, &batch(5, 1, 3));
+        play.at(node(0, 3), recovered(8)).contains(&"S15".to_owned())
+    };
+    assert!(!back(true, Stop::Killed));
+    assert!(back(true, Stop::Lossy), "what power loss left is what the disk has");
+    assert!(back(false, Stop::Killed));
+}
+
 /// A crash inside a task may leave more on the disk than was told, or less; that holds until the log is loaded, however many lives
 /// end before.
 #[test]
