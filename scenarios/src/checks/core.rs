@@ -177,6 +177,9 @@ impl Core {
             if lossy {
                 g.members[at].set_lossy(true);
                 g.members[at].set_torn(true);
+                if stop == Stop::Failed {
+                    g.members[at].set_cut_inside(true); // what failed may be there
+                }
                 // What was committed has to be known before its last holders are gone.
                 ghost::extend_chain(g, sight, &self.roster, cluster, PartitionIx(ix as u32));
             }
@@ -188,9 +191,10 @@ impl Core {
             if stop == Stop::Restored {
                 let ix = PartitionIx(ix as u32);
                 let copy = copies.get(&(slot, ix));
-                g.members[at] = ghost::Member::set_back(copy.map_or(ghost::wiped(slot), |(member, _)| *member));
-                if let Some((member, true)) = copy {
-                    promised.insert((slot, ix), member.end);
+                g.members[at] = ghost::Member::set_back(copy.map_or(ghost::wiped(slot), |copy| copy.member));
+                damage::is_put_back(g, slot, copy);
+                if let Some(copy) = copy.filter(|copy| copy.whole) {
+                    promised.insert((slot, ix), copy.member.end);
                 }
             }
             if let Some(more) = g.more.as_mut() {

@@ -9,7 +9,7 @@
 use super::core::Core;
 use super::cx::Cx;
 use super::excuses::Excuse;
-use super::ghost::{PartitionGhost, Rot};
+use super::ghost::{Copied, PartitionGhost, Rot};
 use super::liveness::{Look, Spot};
 use super::report::place_name;
 use super::roster::{slot_of, Part, Place};
@@ -42,9 +42,24 @@ impl Core {
             let ix = PartitionIx(ix as u32);
             // What a broker that is down finds on its disk is known when it looks.
             let log = sight.replica(node, ix).filter(|replica| !replica.offline).map(|replica| replica.log.end());
-            c.copies.insert((slot, ix), (*member, log == Some(member.end)));
+            let rotten = g.more.as_ref().map_or(&[][..], |more| &more.rotten);
+            let rotten = rotten.iter().filter(|rot| rot.slot == slot && !rot.gone).copied().collect();
+            c.copies.insert((slot, ix), Copied { member: *member, whole: log == Some(member.end), rotten });
         }
     }
+}
+
+/// A disk was put back: what had rotted when it was copied is there again, and nothing else that rotted there.
+pub(super) fn is_put_back(g: &mut PartitionGhost, slot: u16, copy: Option<&Copied>) {
+    let again = copy.map_or(&[][..], |copy| &copy.rotten);
+    if again.is_empty() && g.more.is_none() {
+        return;
+    }
+    let rotten = &mut g.more().rotten;
+    for rot in rotten.iter_mut().filter(|rot| rot.slot == slot) {
+        rot.gone = true;
+    }
+    rotten.extend(again.iter().map(|rot| Rot { gone: false, ..*rot }));
 }
 
 /// A replica's log ends at `end` now. Whether that is right before a batch that rotted there; what is above is there no more.

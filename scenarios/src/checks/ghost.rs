@@ -208,6 +208,17 @@ pub struct Cut {
     pub at: Nanos,
 }
 
+/// A replica as it was when a copy of its disk was made.
+#[derive(Clone, Debug)]
+pub struct Copied {
+    /// The replica.
+    pub member: Member,
+    /// The copy holds all of that for certain, because its broker ran.
+    pub whole: bool,
+    /// What had rotted by then, and is in the copy.
+    pub rotten: SmallVec<[Rot; 1]>,
+}
+
 /// A batch that rotted on one replica's disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rot {
@@ -595,9 +606,8 @@ pub struct ClusterGhost {
     pub lost: std::collections::BTreeSet<NodeId>,
     /// Log ends that were durable when a broker was about to stop, by slot and partition.
     pub promised: BTreeMap<(u16, PartitionIx), Offset>,
-    /// Replicas as they were when a copy of their disks was made, by slot and partition; and whether that is what the copy holds
-    /// for certain, because their broker ran.
-    pub copies: BTreeMap<(u16, PartitionIx), (Member, bool)>,
+    /// Replicas as they were when a copy of their disks was made, by slot and partition.
+    pub copies: BTreeMap<(u16, PartitionIx), Copied>,
     /// What clients were told as ends, by client and partition: the lineage and the end.
     pub told_ends: BTreeMap<(u32, PartitionIx), (u32, Offset)>,
     /// How far the partitions of `__mirror_state` were read, and in which lineage. Empty: there is no such topic yet.

@@ -31,7 +31,7 @@ pub(super) fn recovered<S: Sight>(
         cx.broken("S15", format_args!("no clean-shutdown marker after {stop:?}"), "it is there");
     }
     // A cut may not have reached the disk; an append that failed may have, and one that a crash fell into.
-    let back = inside || before.was_cut() && matches!(stop, Some(Stop::Lossy)) || matches!(stop, Some(Stop::Failed));
+    let back = inside || before.was_cut() && matches!(stop, Some(Stop::Lossy | Stop::Failed));
     if end > was && !back {
         cx.broken("S15", format_args!("a prefix of the log, which ended at {was}"), format_args!("it ends at {end}"));
     }

@@ -531,6 +531,20 @@ fn s15_remembers_a_crash_inside_a_task_until_the_log_is_loaded() {
     assert_eq!(back(false, false), NOTHING);
     assert_eq!(back(true, false), NOTHING);
     assert_eq!(back(true, true), ["S15"]);
+    // So may a disk that failed.
+    let failed = |between: &[Stop], end| {
+        let mut play = committed(2);
+        play.core.on_stop(&play.world, node(0, 3), Stop::Failed, None);
+        for stop in between {
+            play.core.on_stop(&play.world, node(0, 3), *stop, None);
+        }
+        if end > 8 {
+            play.store(0, 3, &batch(8, 1, 2));
+        }
+        play.at(node(0, 3), Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(end), clean: false })
+    };
+    assert_eq!(failed(&[], 10), NOTHING);
+    assert_eq!(failed(&[Stop::Killed], 10), NOTHING);
 }
 
 /// A start that was cut before its removal of the marker was durable finds the marker again: that is so only while nothing was

@@ -173,3 +173,26 @@ fn an_older_copy_excuses_what_was_written_since_at_enough_replicas() {
         assert_eq!(loaded(&mut play, 2, end, false), ["S15"], "{end}");
     }
 }
+
+/// A copy holds what had rotted by then, each time that it is put back; and nothing that rotted later.
+#[test]
+fn what_had_rotted_when_it_was_copied_is_put_back_with_the_copy() {
+    let back = |before: bool| {
+        let mut play = committed(2);
+        if before {
+            play = rotten(play, 0, 3);
+        }
+        play.core.copied(&play.world, node(0, 3));
+        if !before {
+            play = rotten(play, 0, 3);
+        }
+        let mut broken = Vec::new();
+        for _ in 0..2 {
+            play.core.on_stop(&play.world, node(0, 3), Stop::Restored, None);
+            broken.extend(loaded(&mut play, 3, 5, false));
+        }
+        broken
+    };
+    assert_eq!(back(true), NOTHING);
+    assert_eq!(back(false), ["S15", "S15"]);
+}
