@@ -239,6 +239,10 @@ impl Core {
                 if g.compacts && origin == Origin::Replication && g.compacted() > m.end {
                     s51_legal_compaction::copied(&mut cx, g, m.end, next);
                 }
+                if g.compacts && g.mirrored && origin == Origin::Replication && cx.replica(g.lead.slot).is_none() {
+                    // Copied in a mirror leader's last task, and fetched from it before it was gone.
+                    s51_legal_compaction::given(&cx, g, base, next);
+                }
                 let m = &mut g.members[own];
                 m.set_end(next);
                 m.set_aligned_early(false);
@@ -525,6 +529,11 @@ fn recovered<S: Sight>(
         g.members[own].set_rotten();
     }
     s51_legal_compaction::recovered(cx, g, end, stop == Some(Stop::Wiped));
+    if inside && g.mirrored && g.members[own].known() {
+        // Copied in the task that the crash fell into: there was nobody to look at then.
+        let from = g.members[own].hw;
+        s51_legal_compaction::given(cx, g, from, end);
+    }
     g.members[own].set_torn(false);
     if stop != Some(Stop::Killed) {
         g.members[own].set_cut(false); // else it is still in the page cache only

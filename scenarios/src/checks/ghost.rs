@@ -465,11 +465,16 @@ impl PartitionGhost {
         self.lineage += 1;
         let above = self.members.iter().filter(|m| m.end > to).map(|m| m.slot);
         let above: SmallVec<[u16; 3]> = above.collect();
+        let compacts = self.compacts;
         let more = self.more();
         more.chain.cut(to);
         more.walked = Offset::ZERO;
         more.sequences.clear();
         more.txns = None;
+        // Who was not told of the cut may clean what lies above it.
+        if compacts {
+            more.compaction.get_or_insert_default();
+        }
         if let Some(compaction) = &mut more.compaction {
             compaction.cut((from, to), excuse == Excuse::OrderedCut, above);
         }

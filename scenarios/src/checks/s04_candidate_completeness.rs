@@ -40,7 +40,7 @@ pub(super) fn candidates<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost) {
 }
 
 /// What is to be cut is committed no more, whoever cuts it first.
-fn aligns(g: &PartitionGhost) -> bool {
+pub(super) fn aligns(g: &PartitionGhost) -> bool {
     g.life().is_some_and(|life| match life.last().state {
         MirrorState::Failed => life.previous == MirrorState::LogAlignment,
         state => state == MirrorState::LogAlignment,
