@@ -540,6 +540,13 @@ impl Replicas {
                 aborted.iter().map(|a| AbortedTransaction { producer: a.producer, first: a.first }).collect();
             entry.aborted = (!aborted.is_empty()).then(|| Box::new(aborted));
         }
+        if entry.batch_count == 0 && state.fetch_offset < upto {
+            // Its first batch is larger than what the answer has room for: it comes first in a next one.
+            let session = &mut self.sessions.list[at];
+            session.slots[slot_no as usize].flags |= SessionSlot::DIRTY;
+            session.queue.push_back(slot_no);
+        }
+        let session = &self.sessions.list[at];
         let flags = session.slots[slot_no as usize].flags;
         let look = if entry.batch_count > 0 {
             Look::Data

@@ -114,6 +114,26 @@ fn the_first_batch_is_sent_whatever_its_size_and_the_rest_comes_later() {
     assert_eq!(answer.batches.len(), 1);
 }
 
+/// Found by seed 1276 of swarm/wan: nothing new came, and it was never sent.
+#[test]
+fn what_did_not_fit_into_an_answer_comes_first_in_the_next_one() {
+    let mut rig = leader(1, &[0]);
+    rig.produce(0, 50, 1, 1);
+    let whole = answered(fetch(&mut rig, &request(-1, (0, -1), Some((0, 1, -1))))).batches[0].len() as u32;
+    let mut both = request(-1, (0, 0), Some((0, 1, -1)));
+    both.max_bytes = whole + whole / 2;
+    let second = FetchPart { slot: 1, ..both.parts[0].clone() };
+    both.parts.push(second);
+    let first = answered(fetch(&mut rig, &both));
+    let told = |answer: &FetchResponse| -> Vec<(u32, u32)> {
+        answer.parts.iter().filter(|part| part.batch_count > 0).map(|part| (part.slot, part.batch_count)).collect()
+    };
+    assert_eq!(told(&first), [(0, 1)]);
+    let mut next = request(-1, (first.session_id, 1), Some((50, 1, 1)));
+    next.max_bytes = both.max_bytes;
+    assert_eq!(told(&answered(fetch(&mut rig, &next))), [(1, 1)]);
+}
+
 /// R20: the epoch moved under a cached partition.
 #[test]
 fn r20_a_cached_partition_is_checked_again_after_a_bump() {
