@@ -90,6 +90,8 @@ pub struct Life {
     pub is_fresh: bool,
     /// Who led when it was noted; `u16::MAX`: it does not lead with that log any more.
     pub position_by: u16,
+    /// The leader epoch in which it was noted.
+    pub position_in: LeaderEpoch,
     /// A leader of an earlier term that copied on after it was noted; `u16::MAX`: none did.
     pub copied_late: u16,
     /// The state that its last stop began in.
@@ -122,6 +124,7 @@ impl Life {
             source: None,
             is_fresh: false,
             position_by: u16::MAX,
+            position_in: LeaderEpoch::NONE,
             copied_late: u16::MAX,
             stopped_in: MirrorState::Unknown,
         }
@@ -349,6 +352,7 @@ fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, 
             if position.is_some() {
                 let whole = life.copied && life.last().state == MirrorState::Stopping && !silent;
                 (life.copied, life.is_fresh) = (false, whole);
+                life.position_in = lead.epoch;
                 life.position_by = if life.last().leader_epoch == lead.epoch { lead.slot } else { u16::MAX };
             }
         }

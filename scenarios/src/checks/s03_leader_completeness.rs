@@ -5,6 +5,7 @@
 use super::cx::Cx;
 use super::excuses::Excuse;
 use super::ghost::PartitionGhost;
+use super::s04_candidate_completeness;
 use super::sight::{LogSight, Sight};
 use mirrorlab_model::ids::{LeaderEpoch, Offset};
 
@@ -23,6 +24,12 @@ pub(super) fn became_leader<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost
         g.members[at].absolve();
         return;
     };
+    if g.members[at].aligned_early() && s04_candidate_completeness::aligns(g) {
+        // The cut was ordered; a leader that was deposed and did not know it carried it out first, and this one followed.
+        g.cut(kept, Excuse::OrderedCut, cx.at.now, cx.at.step);
+        g.members[at].absolve();
+        return;
+    }
     let true_hw = g.true_hw;
     let lost = g.acked.iter().filter(|r| r.1 > kept).map(|r| r.1 .0 - r.0.max(kept).0).sum::<i64>();
     match g.excuse() {
