@@ -42,6 +42,10 @@ pub struct Quorum {
     draws: u64,
     /// Which voter an observer that knows no leader asks next.
     seek: usize,
+    /// Since when it hears its leader, or leads. It stays when only somebody else's epoch takes it from there.
+    attached: Option<Nanos>,
+    /// When it first raised the epoch since it last heard a leader, or led.
+    stood: Option<Nanos>,
 }
 
 // ------------------------------------------------------------------------------------------------------------- what it is
@@ -69,6 +73,8 @@ impl Quorum {
             fetch_timeout: Nanos::from_millis(config.broker.controller_quorum_fetch_timeout_ms),
             draws: 0,
             seek: usize::from(me.0),
+            attached: None,
+            stood: None,
         };
         quorum.deadline = quorum.election_deadline(now, entropy);
         let own_disk = directory == directory_of(me);
@@ -113,6 +119,16 @@ impl Quorum {
     fn witnessed(&self) -> Option<NodeId> {
         let heard = matches!(self.state, State::Follower { heard: true } | State::Leader(_));
         self.elected.leader.filter(|_| heard)
+    }
+    /// Since when it hears its leader, or leads, if somebody else's epoch at most took it from there.
+    #[must_use]
+    pub fn attached(&self) -> Option<Nanos> {
+        self.attached
+    }
+    /// When it first raised the epoch since it last heard a leader, or led.
+    #[must_use]
+    pub fn stood(&self) -> Option<Nanos> {
+        self.stood
     }
     /// What it waits for.
     #[must_use]
@@ -199,6 +215,7 @@ impl Quorum {
         } else {
             self.elected.leader = Some(leader);
         }
+        self.attached = None;
         if self.state != State::Observer {
             self.enter(State::Follower { heard: false });
         }
@@ -207,6 +224,7 @@ impl Quorum {
 
     fn look_for_votes(&mut self, now: Nanos, guards: &mut Guards, entropy: Entropy) {
         let mine = Ballot { granted: [self.me].into(), refused: BTreeSet::new() };
+        self.attached = None;
         self.enter(State::Prospective(mine));
         self.deadline = self.election_deadline(now, entropy);
         // Off: it stands at once, whoever leads.
@@ -219,6 +237,7 @@ impl Quorum {
     fn stand(&mut self, now: Nanos, entropy: Entropy) {
         let epoch = LeaderEpoch(self.elected.epoch.0.saturating_add(1));
         self.elected = Elected { epoch, leader: None, voted: Some(self.me) };
+        self.stood.get_or_insert(now);
         self.enter(State::Candidate(Ballot { granted: [self.me].into(), refused: BTreeSet::new() }));
         self.deadline = self.election_deadline(now, entropy);
     }
@@ -229,6 +248,7 @@ impl Quorum {
         if ballot.granted.len() >= self.majority() {
             self.elected.leader = Some(self.me);
             let term = Term::new(&self.others(), now, self.fetch_timeout);
+            self.attached = Some(now);
             self.enter(State::Leader(term));
         }
     }
@@ -295,6 +315,7 @@ impl Quorum {
     pub fn resign(&mut self, now: Nanos, entropy: Entropy) {
         if let State::Leader(term) = &self.state {
             let successors = term.successors();
+            (self.attached, self.stood) = (None, None);
             self.enter(State::Resigned { told: BTreeSet::new(), successors });
             self.deadline = self.election_deadline(now, entropy);
         }
@@ -312,8 +333,9 @@ impl Quorum {
 
     /// The leader answered a fetch.
     pub fn on_fetched(&mut self, now: Nanos) {
-        if let State::Follower { heard } = &mut self.state {
+        if let State::Follower { heard: heard @ false } = &mut self.state {
             *heard = true;
+            (self.attached, self.stood) = (Some(now), None);
         }
         self.deadline = now + self.fetch_timeout;
     }
@@ -461,6 +483,7 @@ impl Quorum {
         if let State::Follower { heard } = &mut self.state {
             *heard = false;
         }
+        self.attached = None;
         let place = request.successors.iter().position(|(node, _)| *node == self.me);
         self.deadline = match place {
             Some(0) => now,

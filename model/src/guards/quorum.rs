@@ -1,16 +1,15 @@
 //! Guards of the metadata quorum: who leads, what is committed, what a voter may forget.
 //!
-//! Four of them have no run that breaks without them; tests of the voter and of three controllers hold them. The two of the
-//! pre-vote keep a quorum undisturbed, not right. `CommitOwnEpochOnly` needs a follower that takes a leader's tail without its
-//! first own record, and both go out in one answer here. `SnapshotBeforeLog` needs a majority of disks to be lost as well.
+//! `SnapshotBeforeLog` has no run that breaks without it: a majority of disks would have to be lost as well. A test of three controllers
+//! holds it. The two of the pre-vote keep a quorum undisturbed, not right: that is an invariant of its own (S52).
 registry! { base 512;
     guard VoteOncePerEpoch: "A voter gives one vote per epoch, and none where it knows the leader.", "KIP-595", ["S13"];
     guard VoteIsDurable: "A vote, and the epoch that it is for, are on the voter's disk before the answer leaves.", "KIP-595", ["S13"];
     guard VoteLogUpToDate: "A voter votes only for a log that ends in a later epoch than its own, or in the same one and not before it.", "KIP-595", ["S13", "S3"];
     guard VoterHasItsDisk: "A voter whose disk was replaced is no voter any more: what it promised is forgotten.", "Q10, KIP-853, KAFKA-17426", ["S13", "S10"];
     guard LeaderRestartsResigned: "A leader that starts again does not lead on in its epoch: what it had not flushed would be written twice.", "Q07, KAFKA-10527", ["S13", "S2", "S10"];
-    guard PreVoteFirst: "A voter that lost its leader raises the epoch only after a majority said that it would vote for it.", "KIP-996", ["L4"];
-    guard PreVoteRefusedWhileLeaderHeard: "A follower that fetches from its leader refuses pre-votes.", "KIP-996", ["L4"];
+    guard PreVoteFirst: "A voter that lost its leader raises the epoch only after a majority said that it would vote for it.", "KIP-996", ["S52"];
+    guard PreVoteRefusedWhileLeaderHeard: "A follower that fetches from its leader refuses pre-votes.", "KIP-996", ["S52"];
     guard ProspectiveLearnsLeader: "A voter that looks for votes follows the leader that refusals and announcements name.", "Q06, KIP-996", ["L17"];
     guard ResignWithoutMajority: "A leader from which no majority fetches resigns.", "Q02, KAFKA-15489", ["L17", "L14", "L4"];
     guard StaleEpochFenced: "Who speaks for an older epoch is refused and told the present one.", "KIP-595", ["S13"];

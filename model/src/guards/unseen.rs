@@ -156,18 +156,6 @@ pub const UNSEEN: &[Unseen] = &[
                same id is decided while they are on their way (OneTransactionAtATime).",
     },
     Unseen {
-        id: quorum::PreVoteFirst,
-        why: Why::Granularity,
-        says:
-            "It spares the cluster elections: a voter that was cut off takes the lead from who has it, and everything \
-               is well again in a second. No invariant counts elections.",
-    },
-    Unseen {
-        id: quorum::PreVoteRefusedWhileLeaderHeard,
-        why: Why::Granularity,
-        says: "It spares the cluster elections, as PreVoteFirst does.",
-    },
-    Unseen {
         id: quorum::SnapshotBeforeLog,
         why: Why::Equivalent,
         says: "A voter that needs a snapshot is behind what the others committed without it, and they hold what it \

@@ -16,7 +16,7 @@ use super::{
     s09_epochs, s10_one_writer, s11_no_zombie_ack, s12_membership, s13_metadata, s14_unclean_exclusion, s15_recovery,
     s16_idempotence, s17_producer_table, s18_atomicity, s19_stable, s21_log_start, s22_visible_ends,
     s30_mirror_equality, s38_durable_states, s47_no_loop, s48_source_identity, s49_desired_rules, s50_honest_lag,
-    s51_legal_compaction, walk,
+    s51_legal_compaction, s52_undisturbed_quorum, walk,
 };
 use mirrorlab_model::ids::{LeaderEpoch, Nanos, NodeId, Offset, PartitionIx};
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent};
@@ -447,7 +447,10 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
                 s14_unclean_exclusion::registered(cx, &c.partitions[ix]);
             }
         }
-        Trace::QuorumLed { epoch } => s13_metadata::led(cx, c, epoch),
+        Trace::QuorumLed { epoch } => {
+            s13_metadata::led(cx, c, epoch);
+            s52_undisturbed_quorum::led(cx, epoch);
+        }
         Trace::VoteGranted { epoch, candidate } => s13_metadata::voted(cx, c, epoch, candidate),
         Trace::MetadataTruncated { to, committed } => s13_metadata::cut(cx, to, committed),
         Trace::MirrorOrdered { topic, desired } => c.orders.entry(topic).or_default().note(desired),

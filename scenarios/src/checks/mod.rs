@@ -75,6 +75,7 @@ mod s48_source_identity;
 mod s49_desired_rules;
 mod s50_honest_lag;
 mod s51_legal_compaction;
+mod s52_undisturbed_quorum;
 pub mod sight;
 pub mod suite;
 pub mod table;

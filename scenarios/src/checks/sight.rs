@@ -152,6 +152,10 @@ pub struct VoterSight {
     pub state: &'static str,
     /// It applied everything below.
     pub committed: i64,
+    /// For how long it has heard its leader, or led, if nothing but another's epoch took it from there.
+    pub attached: Option<Nanos>,
+    /// How long ago it first raised the epoch since it last heard a leader, or led.
+    pub stood: Option<Nanos>,
 }
 
 /// A world, read-only.

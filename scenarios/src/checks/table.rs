@@ -179,6 +179,8 @@ checks! {
         [MirrorFetcherAdded], [Event Quiet], "DivergenceNeedsSupport off with a source that lost records";
     "S51" "legal compaction" "Compaction leaves the last record of each key as it was, tombstones for their retention, and brings nothing back.", "KIP-534; Kafka LogCleaner; D10, T09",
         [CleaningBegun Cleaned BecameLeader], [Event Election Quiet], "KeepsLastOfKey, KeepsTombstonesForRetention, CleansBelowHighWatermark off; a record exchanged in a compacted part";
+    "S52" "undisturbed quorum" "No voter raises the epoch while a majority of the others has its leader.", "KIP-996",
+        [QuorumLed], [Event], "PreVoteFirst off and a voter that was cut off";
     "L1" "decided" "Every sent value ends acknowledged, refused or undecided.", "catalogue L1", [], [Liveness], "a producer that forgets a batch; AcksAllWaits without an end";
     "L2" "everywhere" "Every acknowledged value reaches every replica.", "catalogue L2", [], [Liveness], "a follower that stops fetching";
     "L3" "registered" "Every broker that is up gets registered and unfenced.", "catalogue L3", [], [Liveness], "heartbeats that are not answered";

@@ -161,6 +161,8 @@ impl Sight for WorldSight<'_> {
             is_observer: *quorum.state() == State::Observer,
             state: quorum.state().name(),
             committed: controller.committed_image().end().0,
+            attached: quorum.attached().map(|at| self.clock(node).mono.since(at)),
+            stood: quorum.stood().map(|at| self.clock(node).mono.since(at)),
         })
     }
     fn metadata_log(&self, node: NodeId) -> Option<WorldLog<'_>> {

@@ -105,7 +105,7 @@ impl Vocabulary {
         let numbered = |letter: &str, ranges: &[std::ops::RangeInclusive<u32>]| -> Vec<Name> {
             ranges.iter().flat_map(|r| r.clone().map(|n| Name::from(format!("{letter}{n}")))).collect()
         };
-        let mut invariants = numbered("S", &[0..=22, 30..=51]);
+        let mut invariants = numbered("S", &[0..=22, 30..=52]);
         invariants.extend(numbered("L", &[1..=19]));
         Self {
             guards: named(true),

@@ -92,7 +92,15 @@ fn brought_about(excuse: Excuse) -> Play {
             play.core.roster.clusters[0].controllers.push(second);
             for voter in [controller(0), second] {
                 let (epoch, follows) = (LeaderEpoch(1), Some(controller(0)));
-                let voting = VoterSight { epoch, follows, is_observer: false, state: "follower", committed: 8 };
+                let voting = VoterSight {
+                    epoch,
+                    follows,
+                    is_observer: false,
+                    state: "follower",
+                    committed: 8,
+                    attached: None,
+                    stood: None,
+                };
                 play.world.voters.insert(voter, voting);
             }
             play.world.cut.insert(second);

@@ -27,7 +27,15 @@ fn quorum() -> Play {
         play.core.roster.seat(node, &format!("east/controller-{}", n + 1), place);
         play.world.metadata.insert(node, log(&[(0, 1, 3), (3, 1, 5)]));
         let follows = Some(controller(0));
-        let voter = VoterSight { epoch: LeaderEpoch(1), follows, is_observer: false, state: "follower", committed: 8 };
+        let voter = VoterSight {
+            epoch: LeaderEpoch(1),
+            follows,
+            is_observer: false,
+            state: "follower",
+            committed: 8,
+            attached: None,
+            stood: None,
+        };
         play.world.voters.insert(node, voter);
     }
     assert_eq!(play.at(controller(0), Trace::QuorumLed { epoch: LeaderEpoch(1) }), NOTHING);
@@ -158,4 +166,31 @@ fn l17_waits_for_one_leader_whom_all_follow() {
     assert_eq!(play.left(), ["L17"]);
     play.world.down.insert(THIRD);
     assert_eq!(play.left(), NOTHING);
+}
+
+#[test]
+fn s52_sees_an_election_that_nobody_needed() {
+    let led = |stood: Option<u64>, attached: [Option<u64>; 2]| {
+        let mut play = quorum();
+        for (node, attached) in [controller(0), SECOND].into_iter().zip(attached) {
+            play.world.voters.get_mut(&node).unwrap().attached = attached.map(Nanos::from_secs);
+        }
+        play.world.voters.get_mut(&THIRD).unwrap().stood = stood.map(Nanos::from_secs);
+        play.at(THIRD, Trace::QuorumLed { epoch: LeaderEpoch(2) })
+    };
+    assert_eq!(led(Some(3), [Some(60), Some(30)]), ["S52"]);
+    // Nobody stood; one had no leader; one had it again since, or not long before.
+    assert_eq!(led(None, [Some(60), Some(30)]), NOTHING);
+    assert_eq!(led(Some(3), [Some(60), None]), NOTHING);
+    assert_eq!(led(Some(50), [Some(60), Some(30)]), NOTHING);
+    assert_eq!(led(Some(3), [Some(60), Some(10)]), NOTHING);
+    // Whoever wins, the one that raised the epoch is to blame; one without a vote counts for nothing.
+    let mut play = quorum();
+    for node in [controller(0), SECOND] {
+        play.world.voters.get_mut(&node).unwrap().attached = Some(Nanos::from_secs(60));
+    }
+    play.world.voters.get_mut(&THIRD).unwrap().stood = Some(Nanos::from_secs(3));
+    assert_eq!(play.at(controller(0), Trace::QuorumLed { epoch: LeaderEpoch(2) }), ["S52"]);
+    play.world.voters.get_mut(&SECOND).unwrap().is_observer = true;
+    assert_eq!(play.at(controller(0), Trace::QuorumLed { epoch: LeaderEpoch(3) }), NOTHING);
 }
