@@ -1,13 +1,14 @@
 //! Sources whose answers are plausible, and wrong or old: as those of another implementation may be.
 //!
 //! A cluster that is *foreign* gives the brokers of other clusters, now and then, an answer that it gave before, or that it
-//! could have given: the end of an epoch as it stood earlier, an older view of its topics, the wrong broker as the leader.
+//! could have given: the end of an epoch as it stood earlier, an older view of its topics, the wrong broker as the leader, a
+//! batch once more.
 //! Its own brokers and clients are told the truth. Nothing is made up that a source could not say: what a destination has to
 //! stand is a source that is wrong, not one that talks nonsense.
 
 use crate::rng::{Concern, Seed};
 use mirrorlab_model::ids::{NodeId, PartitionIx};
-use mirrorlab_model::wire::messages::{Body, EpochAnswer, MetadataResponse};
+use mirrorlab_model::wire::messages::{Body, EpochAnswer, FetchResponse, MetadataResponse};
 use std::collections::BTreeMap;
 
 /// What a foreign cluster is wrong about.
@@ -19,6 +20,19 @@ pub enum Answers {
     Leaders,
     /// Topics, partitions and leaders: as they were when it was first asked.
     Metadata,
+    /// Batches: the first one of a partition again, behind the last.
+    Batches,
+}
+
+impl Answers {
+    /// Whether an answer of this kind can be wrong about it.
+    const fn are_in(self, body: &Body) -> bool {
+        match self {
+            Self::Epochs => matches!(body, Body::OffsetForLeaderEpochResponse(_)),
+            Self::Leaders | Self::Batches => matches!(body, Body::FetchResponse(_)),
+            Self::Metadata => matches!(body, Body::MetadataResponse(_)),
+        }
+    }
 }
 
 /// One rule.
@@ -72,15 +86,8 @@ impl Foreign {
 
     /// An answer on its way from a node of a cluster to a broker of another; true if it is another answer now.
     pub(crate) fn pass(&mut self, seed: Seed, cluster: u8, from: NodeId, to: NodeId, body: &mut Body) -> bool {
-        let what = match body {
-            Body::OffsetForLeaderEpochResponse(_) => Answers::Epochs,
-            Body::FetchResponse(_) => Answers::Leaders,
-            Body::MetadataResponse(_) => Answers::Metadata,
-            _ => return false,
-        };
-        let Some(rule) = self.rules.iter().map(|(_, r)| *r).find(|r| (r.cluster, r.answers) == (cluster, what)) else {
-            return false;
-        };
+        let mut rules = self.rules.iter().map(|(_, rule)| *rule);
+        let Some(rule) = rules.find(|rule| rule.cluster == cluster && rule.answers.are_in(body)) else { return false };
         self.asked += 1;
         let strikes = seed.stream(Concern::Foreign, u64::from(from.0), self.asked).chance(rule.chance);
         let changed = match body {
@@ -102,6 +109,7 @@ impl Foreign {
                 }
                 is_older
             }
+            Body::FetchResponse(answer) if strikes && rule.answers == Answers::Batches => repeat_batches(answer),
             Body::FetchResponse(answer) if strikes => answer.parts.iter_mut().fold(false, |any, part| {
                 let Some(hint) = &mut part.current_leader else { return any };
                 hint.node = Some(from);
@@ -111,5 +119,40 @@ impl Foreign {
         };
         self.wrong += u64::from(changed);
         changed
+    }
+}
+
+/// Each partition that brings something brings its first batch again, behind the last one.
+fn repeat_batches(answer: &mut FetchResponse) -> bool {
+    let mut batches = Vec::with_capacity(answer.batches.len() + answer.parts.len());
+    let before = answer.batches.len();
+    for part in &mut answer.parts {
+        let first = part.first_batch as usize;
+        let own = answer.batches.get(first..first + part.batch_count as usize).unwrap_or_default();
+        part.first_batch = batches.len() as u32;
+        batches.extend(own.iter().chain(own.first()).cloned());
+        part.batch_count = batches.len() as u32 - part.first_batch;
+    }
+    answer.batches = batches;
+    answer.batches.len() > before
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mirrorlab_model::wire::messages::FetchPartAnswer;
+
+    #[test]
+    fn a_batch_comes_again_behind_the_last_of_its_partition() {
+        let part =
+            |first_batch, batch_count| FetchPartAnswer { first_batch, batch_count, ..FetchPartAnswer::default() };
+        let batches = ["a", "b", "c"].map(bytes::Bytes::from).to_vec();
+        let mut answer =
+            FetchResponse { parts: vec![part(0, 2), part(2, 0), part(2, 1)], batches, ..FetchResponse::default() };
+        assert!(repeat_batches(&mut answer));
+        assert_eq!(answer.batches, ["a", "b", "a", "c", "c"]);
+        let places: Vec<_> = answer.parts.iter().map(|part| (part.first_batch, part.batch_count)).collect();
+        assert_eq!(places, [(0, 3), (3, 0), (3, 2)]);
+        assert!(!repeat_batches(&mut FetchResponse::default()));
     }
 }

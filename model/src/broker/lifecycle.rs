@@ -145,8 +145,9 @@ impl Broker {
     }
 
     fn on_registration(&mut self, answer: &BrokerRegistrationResponse, now: Now, cx: &mut Cx) {
+        // An answer to an earlier process (I17) would have to come over a connection of this one: none does.
         let ours = answer.incarnation == self.life.incarnation;
-        if !answer.error.is_none() || !cx.guards.admits(guard::RegistrationOfThisIncarnation, ours) {
+        if !answer.error.is_none() || !ours {
             // A predecessor's registration may still count as alive: try until its session ends.
             self.beat_again(now, cx);
             return;
@@ -182,7 +183,7 @@ impl Broker {
             broker: self.config.broker,
             epoch: self.life.epoch,
             metadata_offset: self.image.end(),
-            want_fence: self.life.stage == Stage::CatchingUp,
+            want_fence: !cx.guards.admits(guard::FencedWhileCatchingUp, self.life.stage != Stage::CatchingUp),
             want_shutdown: self.life.is_stopping(),
         };
         self.channels[HEARTBEATS].send(request.into(), Purpose::Heartbeat, None, now, cx);

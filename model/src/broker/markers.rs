@@ -122,6 +122,12 @@ impl Markers {
         self.unplaced.extend(members.iter().map(|member| Marker { job: number, member: member.clone() }));
     }
 
+    /// Whether any of them are of transactions that a partition of `__transaction_state` has.
+    #[must_use]
+    pub fn has_any_of(&self, home: PartitionIx) -> bool {
+        self.jobs.values().chain(&self.done).chain(&self.unnoted).any(|job| job.home == home)
+    }
+
     /// This broker does not coordinate there any more: its markers are the next coordinator's business.
     pub fn resign(&mut self, home: PartitionIx) {
         self.jobs.retain(|_, job| job.home != home);

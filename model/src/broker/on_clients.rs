@@ -68,7 +68,7 @@ impl Broker {
         request: &OffsetForLeaderEpochRequest,
         cx: &mut Cx,
     ) {
-        let parts = request.parts.iter().map(|question| self.replicas.epoch_end(question, cx)).collect();
+        let parts = request.parts.iter().map(|question| self.replicas.epoch_end(question)).collect();
         self.respond(conn, correlation, OffsetForLeaderEpochResponse { parts }.into(), cx);
     }
 

@@ -213,7 +213,7 @@ impl Broker {
         let Some(topic) = self.image.topic_by_name(TRANSACTION_TOPIC) else { return };
         for partition in delta.partitions.iter() {
             let is_ours = self.image.partition(*partition).is_some_and(|p| p.topic == topic);
-            if is_ours && self.txns.look_at(*partition, &self.replicas, now) {
+            if is_ours && self.txns.look_at(*partition, &self.replicas, now, cx.guards) {
                 cx.wake(TRANSACTIONS);
             }
         }

@@ -13,7 +13,7 @@ use crate::coordinator::txn_plan::{
     goes_on_with, plan_add, plan_complete, plan_end, plan_init, plan_timeout, End, Init, Txns,
 };
 use crate::coordinator::txn_records::{Member, TxnRecord, TxnValue};
-use crate::guards::{mirror, transactions as guard};
+use crate::guards::{mirror, transactions as guard, Guards};
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, Nanos, Now, Offset, PartitionIx, ProducerEpoch, ProducerId, TopicIx};
 use crate::metadata::configs::BrokerConfig;
 use crate::metadata::image::MetadataImage;
@@ -136,12 +136,12 @@ impl Transactions {
     // -------------------------------------------------------------------------------------------------------- leadership
 
     /// Looks again at a partition of `__transaction_state`: true if its log has to be read ([`Self::load_next`]).
-    pub fn look_at(&mut self, partition: PartitionIx, replicas: &Replicas, now: Now) -> bool {
+    pub fn look_at(&mut self, partition: PartitionIx, replicas: &Replicas, now: Now, guards: &mut Guards) -> bool {
         let led = replicas.leads(partition);
         if led.is_some() && led == self.shards.get(&partition).map(|shard| shard.epoch) {
             return false;
         }
-        self.resign(partition);
+        self.resign(partition, guards);
         let Some(epoch) = led else { return false };
         let engine = Engine::new(Txns::default(), 0);
         self.shards.insert(partition, Shard { epoch, phase: Phase::Reading, engine });
@@ -151,10 +151,13 @@ impl Transactions {
     }
 
     /// Forgets a shard; who waits there is refused, what was not committed never happened.
-    fn resign(&mut self, partition: PartitionIx) {
+    fn resign(&mut self, partition: PartitionIx, guards: &mut Guards) {
         let Some(mut shard) = self.shards.remove(&partition) else { return };
         self.uncommitted.remove(&partition);
-        self.markers.resign(partition);
+        // Off: they go on, and what they end may be another transaction when this broker coordinates again.
+        if !guards.admits(guard::MarkersEndWithTerm, !self.markers.has_any_of(partition)) {
+            self.markers.resign(partition);
+        }
         let answers = &mut self.answers;
         shard.engine.on_failed(|waiting| answers.push((waiting.asker.0, waiting.asker.1, waiting.refusal)));
     }

@@ -5,7 +5,7 @@ registry! { base 320;
     guard OneTransactionAtATime: "No partition joins while the markers of the transaction before are on their way.", "KIP-98", ["S20", "S18"];
     guard TransactionsTimeOut: "A transaction that stays open for longer than its timeout is aborted.", "KIP-98", ["L7"];
     guard OwnAbortFencesProducer: "A transaction that the coordinator aborts by itself ends under an epoch above its producer's.", "T01, KIP-98", ["S20", "L7", "S18"];
-    guard CompletionOfThisTransaction: "A transaction is over when all its own markers were answered for, and only once.", "T04, KAFKA-9777", ["S18", "S20"];
+    guard CompletionOfThisTransaction: "A transaction is over when all its own markers were answered for, and only once.", "T04, KAFKA-9777", ["L7", "S18", "S20"];
     guard MarkersAfterDecision: "Markers go out when the decision is committed in the coordinator's log, not before.", "KIP-98", ["S20", "S18"];
     guard PreparedTakenUp: "A new coordinator sends the markers of the decisions that it finds in its log.", "KIP-98", ["L7", "L1"];
     guard MarkersRetried: "A marker that was not written is sent again, to whoever leads the partition then.", "KIP-98", ["L7", "S18", "S20"];
@@ -21,4 +21,5 @@ registry! { base 320;
     guard RepeatedMarkerIsDone: "A marker of transaction version 2 that stands in the log already is answered as written.", "KAFKA-19999", ["L1"];
     guard PastMarkerIsOver: "A marker that its partition's producer is past counts as written: a coordinator that lost its decision does not wait for ever.", "KIP-890, found by transactions/chaos_small", ["L1"];
     guard MirrorRefusesTransactions: "Partitions of a mirrored topic join no transaction.", "spec 5.1", ["S32"];
+    guard MarkersEndWithTerm: "Markers on their way end with their coordinator's term: the next one sends its own.", "KIP-98, T04", ["L7", "S18", "S20"];
 }

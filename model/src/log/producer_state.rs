@@ -536,9 +536,8 @@ impl ProducerEntry {
         let got = batch.base_sequence();
         let expected = if batch.producer_epoch() != self.epoch || self.batches == 0 {
             0
-        } else if self.last_sequence == i32::MAX && guards.admits(guard::SequenceWraps, false) {
-            i32::MIN
         } else {
+            // After 2^31-1 comes 0 (T14).
             increment_sequence(self.last_sequence, 1)
         };
         if guards.admits(guard::SequencesConsecutive, got == expected) {

@@ -172,8 +172,8 @@ impl MirrorManager {
             return self.ask_state(partition, task, cx);
         }
         if part.state == MirrorState::EpochFencing {
-            let done = part.bump_min.is_none();
-            if cx.guards.admits(guard::BumpWaitsForImage, done) {
+            // Who went on too early (C12) would be sent back before it appended: EpochBumpBeforeAppend.
+            if part.bump_min.is_none() {
                 self.enter(now, partition, MirrorState::Mirroring, task, cx);
             }
             return;

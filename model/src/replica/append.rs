@@ -227,7 +227,7 @@ impl Replicas {
         let from = log.end();
         let (arena, policy) = (&mut self.arena, &policy.log);
         let done = log.append_as_leader(cx.disk, cx.guards, policy, batches, arena, epoch, origin, now);
-        let info = done.inspect_err(|error| self.note_failure(slot, error))?;
+        let info = done.inspect_err(|error| self.note_failure(slot, error, cx))?;
         if !info.duplicate {
             self.give_up_marking(slot, cx);
             self.appended(slot, origin, epoch, &info, cx);
@@ -254,7 +254,7 @@ impl Replicas {
         let last = batches.last().and_then(epoch_of).unwrap_or(local);
         let bound = if mutant(cx.guards, mirror::EpochBumpBeforeAppend, last > local) { last } else { local };
         let done = self.append_copied(slot, batches, bound, Origin::Mirror, now, cx);
-        let info = done.inspect_err(|error| self.note_failure(slot, error))?;
+        let info = done.inspect_err(|error| self.note_failure(slot, error, cx))?;
         if info.batches > 0 {
             self.after_leader_append(slot, lead, info.base, info.bytes, now.mono, cx);
         }
@@ -268,8 +268,9 @@ impl Replicas {
         }
     }
 
-    fn note_failure(&mut self, slot: usize, error: &AppendError) {
-        if matches!(error, AppendError::Disk(_) | AppendError::Offline) {
+    fn note_failure(&mut self, slot: usize, error: &AppendError, cx: &mut Cx) {
+        let failed = matches!(error, AppendError::Disk(_) | AppendError::Offline);
+        if !cx.guards.admits(guard::FailedWriteEndsBroker, !failed) {
             self.take_offline(slot);
         }
     }

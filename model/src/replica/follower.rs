@@ -1,6 +1,6 @@
 //! What a follower does to its log: append what its leader sent, cut where the leader says that they part.
 
-use crate::guards::replication as guard;
+use crate::guards::{log as log_guard, replication as guard};
 use crate::ids::{LeaderEpoch, Now, Offset};
 use crate::log::{AppendError, AppendInfo};
 use crate::ports::{Cx, DiskError};
@@ -36,16 +36,21 @@ impl Replicas {
     /// The leader's watermark, as far as this log goes; it only rises (S7).
     pub(crate) fn follow_watermark(&mut self, slot: usize, leader_hw: Offset, cx: &mut Cx) {
         let Some(log) = self.logs[slot].as_ref() else { return };
-        let to = leader_hw.min(log.end());
-        if to > log.high_watermark() {
-            self.set_watermark(slot, to, cx);
+        if leader_hw > log.high_watermark() {
+            self.set_watermark(slot, leader_hw, cx);
         }
     }
 
     /// Follows a leader's (or source's) log start, never above the watermark (S21).
     pub(crate) fn raise_log_start(&mut self, slot: usize, to: Offset, _now: Now, cx: &mut Cx) {
         let Some(log) = self.logs[slot].as_mut() else { return };
-        let to = to.min(log.high_watermark());
+        // Who lets it pass here lets it pass in the log.
+        let above = to > log.high_watermark();
+        let to = if mutant(cx.guards, log_guard::LogStartWithinHighWatermark, above) {
+            to
+        } else {
+            to.min(log.high_watermark())
+        };
         if to <= log.start() {
             return;
         }

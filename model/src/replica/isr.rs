@@ -202,7 +202,8 @@ impl Replicas {
         let Some(slot) = self.slot(verdict.partition) else { return false };
         let Some(lead) = self.lead(slot) else { return false };
         // A proposal made after metadata settled the one that this answers is not the one in flight (R23, I13).
-        if !self.leaders[lead].sent {
+        let asked = self.leaders[lead].sent;
+        if !cx.guards.admits(guard::StaleIsrAnswerIgnored, asked) {
             return false;
         }
         match verdict.error {

@@ -4,7 +4,7 @@ use crate::guards::replication as guard;
 use crate::ids::{BrokerId, LeaderEpoch, Now, Offset, PartitionIx};
 use crate::ports::Cx;
 use crate::replica::fetch_serve::check_epoch;
-use crate::replica::partition::{mutant, Hot, Replicas};
+use crate::replica::partition::{Hot, Replicas};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
     EpochAnswer, EpochEnd, EpochQuestion, Isolation, OffsetAnswer, OffsetQuestion, EARLIEST, LATEST,
@@ -29,7 +29,7 @@ impl Replicas {
     }
 
     /// Where does this epoch end (KIP-279: the answer names the epoch it stands for)?
-    pub fn epoch_end(&self, question: &EpochQuestion, cx: &mut Cx) -> EpochAnswer {
+    pub fn epoch_end(&self, question: &EpochQuestion) -> EpochAnswer {
         let undefined = EpochEnd { epoch: LeaderEpoch::NONE, end: Offset::UNKNOWN };
         let partition = question.partition;
         let slot = match self.asked(partition, question.current_leader_epoch) {
@@ -39,15 +39,7 @@ impl Replicas {
         let Some(log) = self.logs[slot].as_ref() else {
             return EpochAnswer { partition, error: ErrorCode::KafkaStorageError, end: undefined };
         };
-        let end = if question.epoch == LeaderEpoch::NONE {
-            if mutant(cx.guards, guard::UndefinedEpochAnswer, true) {
-                EpochEnd { epoch: LeaderEpoch::NONE, end: log.end() }
-            } else {
-                undefined
-            }
-        } else {
-            log.end_offset_for(question.epoch)
-        };
+        let end = if question.epoch == LeaderEpoch::NONE { undefined } else { log.end_offset_for(question.epoch) };
         EpochAnswer { partition, error: ErrorCode::None, end }
     }
 

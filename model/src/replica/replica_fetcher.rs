@@ -226,7 +226,6 @@ impl ReplicaFetchers {
             let fetcher = &mut self.list[usize::from(index)];
             let slot = &mut fetcher.slots[old_slot as usize];
             slot.leader_epoch = epoch;
-            slot.last_fetched_epoch = LeaderEpoch::NONE;
             if slot.state == FetchState::Failed {
                 // The old leader refused the old epoch; metadata brings it back, but at its old position.
                 slot.state = FetchState::Fetching;

@@ -141,11 +141,12 @@ impl Replicas {
     fn become_leader(&mut self, slot: usize, spec: &PartitionSpec<'_>, new_epoch: bool, now: Now, cx: &mut Cx) {
         let PartitionSpec { partition, state, .. } = *spec;
         let was_leader = self.hot[slot].lead != NONE;
-        let newer = state.partition_epoch > self.hot[slot].partition_epoch;
+        // Not older: `OlderMetadataIgnored` stands before this.
+        let newer = state.partition_epoch != self.hot[slot].partition_epoch;
         let hot = &mut self.hot[slot];
         hot.leader = self.me;
         hot.leader_epoch = hot.leader_epoch.max(state.leader_epoch);
-        hot.partition_epoch = hot.partition_epoch.max(state.partition_epoch);
+        hot.partition_epoch = state.partition_epoch;
         if hot.fetch_slot != NONE {
             self.fetch_changes.push(FetchChange { partition, leader: None, was: None });
         }

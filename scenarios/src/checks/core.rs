@@ -440,9 +440,16 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
             }
         }
         Trace::PartitionChanged { .. } => partition_changed(cx, c, trace),
-        Trace::BrokerFenced { broker, fenced } => c.broker(slot_of(broker)).fenced = fenced,
-        Trace::Registered { clean: false, .. } => {
-            for ix in 0..c.partitions.len() {
+        Trace::BrokerFenced { broker, fenced } => {
+            c.broker(slot_of(broker)).fenced = fenced;
+            if !fenced {
+                s12_membership::let_in(cx, broker);
+            }
+        }
+        Trace::Registered { clean, .. } => {
+            s12_membership::registered(cx);
+            let lossy = if clean { 0 } else { c.partitions.len() };
+            for ix in 0..lossy {
                 cx.at.partition = Some(PartitionIx(ix as u32));
                 s14_unclean_exclusion::registered(cx, &c.partitions[ix]);
             }

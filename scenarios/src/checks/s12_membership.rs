@@ -1,5 +1,6 @@
 //! S12 Membership. ISR and ELR are disjoint subsets of the replicas; no fenced member enters the ISR; the ELR is empty when
-//! the ISR is large enough; the leader is in the ISR, or there is none; the ISR does not grow while recovery is open.
+//! the ISR is large enough; the leader is in the ISR, or there is none; the ISR does not grow while recovery is open. A broker
+//! registers where it was formatted for, and is let in when it knows of its registration.
 
 use super::cx::Cx;
 use super::ghost::PartitionGhost;
@@ -51,5 +52,33 @@ pub(super) fn changed<S: Sight>(
         cx.sight.image(cx.at.cluster).and_then(|i| i.partition(cx.partition())).is_some_and(|p| p.state.recovering);
     if recovering && new.same_term && grown != 0 && before != 0 {
         cx.broken("S12", "an ISR that does not grow while recovery is open", format_args!("{before:b} became {isr:b}"));
+    }
+}
+
+/// A broker got its registration.
+pub(super) fn registered<S: Sight>(cx: &mut Cx<'_, S>) {
+    let Some(own) = cx.at.node.and_then(|node| cx.sight.cluster_id(node)) else { return };
+    let controllers = cx.roster.clusters.get(usize::from(cx.at.cluster)).map_or(&[][..], |c| &c.controllers);
+    let Some(theirs) = controllers.iter().find_map(|node| cx.sight.cluster_id(*node)) else { return };
+    if own != theirs {
+        cx.broken(
+            "S12",
+            format_args!("brokers that were formatted for cluster {theirs}"),
+            format_args!("one for {own}"),
+        );
+    }
+}
+
+/// The controller let a broker in.
+pub(super) fn let_in<S: Sight>(cx: &mut Cx<'_, S>, broker: BrokerId) {
+    let brokers = cx.roster.clusters.get(usize::from(cx.at.cluster)).map_or(&[][..], |c| &c.brokers);
+    let Some(node) = brokers.get(usize::from(super::roster::slot_of(broker))).copied() else { return };
+    let registered = |image: &mirrorlab_model::metadata::image::MetadataImage| image.broker(broker).map(|b| b.epoch);
+    let Some(epoch) = cx.sight.image(cx.at.cluster).and_then(registered) else { return };
+    // One that was started again since is another process.
+    let known = cx.sight.broker_image(node).map(registered);
+    if cx.sight.broker_epoch(node) == Some(epoch) && known.is_some_and(|known| known != Some(epoch)) {
+        let expected = format_args!("broker {broker} fenced until it knows its registration in epoch {epoch}");
+        cx.broken("S12", expected, format_args!("let in; it knows {known:?}"));
     }
 }

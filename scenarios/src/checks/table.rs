@@ -98,7 +98,7 @@ checks! {
     "S0" "own assertions" "No process stops on a broken assertion of its own.", "design section 2, verdicts",
         [Exited], [Event], "any Effect::Exit(Broken)";
     "S1" "valid log" "Batches of a log are contiguous or gap where the source's do, do not overlap, and have valid CRCs.", "catalogue S1",
-        [Appended], [Event Quiet], "MirrorOffsetMatchesLog, FetchOffsetMatches off; a batch left out or damaged on disk";
+        [Appended], [Event Quiet], "FetchOffsetMatches and AppendStartsAtEnd off; a batch left out or damaged on disk";
     "S2" "log matching" "Two replicas are equal below both watermarks, and below any batch of the same epoch.", "catalogue S2; TLA+ LogMatching",
         [BecameLeader LogRecovered], [Election Quiet], "ReconcileByEpoch, DivergenceCuts, BarrierAfterMirrorCut off; a batch exchanged on one replica";
     "S3" "leader completeness" "A leader holds everything committed, and every record acknowledged with acks=all.", "catalogue S3; TLA+ LeaderCompleteness",
@@ -106,7 +106,7 @@ checks! {
     "S4" "candidate completeness" "Every ISR and ELR member that is up holds everything committed.", "catalogue S4; TLA+ LeaderCandidateCompleteness, StrongIsr",
         [BecameLeader Truncated], [Event Election Quiet], "ReconcileByEpoch (a follower cuts to its watermark), IsrGrowthNeedsPosition off";
     "S5" "quorum superset" "A watermark moves only over what every maximal-ISR member really holds, with an ISR that is large enough.", "catalogue S5; KIP-497, KIP-966; TLA+ ReplicationQuorumSuperset",
-        [HighWatermarkMoved FollowerPosition IsrProposed IsrCommitted], [Event], "MaximalIsr, PositionsResetInNewEpoch, WatermarkNeedsMinIsr, StaleIsrAnswerIgnored off";
+        [HighWatermarkMoved FollowerPosition IsrProposed IsrCommitted], [Event], "MaximalIsr, PositionsResetInNewEpoch, WatermarkNeedsMinIsr off";
     "S6" "no global loss" "Every acknowledged record is on some replica, unless an ordered cut, retention or an excuse took it.", "catalogue S6; TLA+ NoCommittedRecordLostGlobally",
         [Truncated], [Event Final], "DivergenceNeedsSupport off; all replicas cut";
     "S7" "watermarks" "A leader's watermark never falls within its epoch, and no watermark is above its log end.", "catalogue S7",
@@ -116,11 +116,11 @@ checks! {
     "S9" "epochs in the log" "Epochs of a log never fall, and the epoch table is the one its batches give.", "catalogue S9; KIP-101",
         [Appended], [Event Election Quiet], "MirrorLeaderKeepsSourceEpochs, EpochStartAssigned off; an entry left after a cut";
     "S10" "one writer per epoch" "In each leader epoch one broker writes, the one that the controller named; one mirror fetcher runs, at the leader.", "catalogue S10",
-        [Appended BecameLeader MirrorFetcherAdded], [Event], "MirrorLeaderOnly, OlderMetadataIgnored off; two elections in one epoch";
+        [Appended BecameLeader MirrorFetcherAdded], [Event], "MirrorLeaderOnly off; two elections in one epoch";
     "S11" "no acknowledged zombie write" "acks=all acknowledges only what is committed.", "catalogue S11",
         [Acked], [Event], "AcksAllWaits, DeposedLeaderRefuses off";
-    "S12" "membership" "ISR and ELR are disjoint sets of replicas, with the leader in the ISR and no fenced newcomer.", "catalogue S12; KIP-841, KIP-903, KIP-966",
-        [PartitionChanged BrokerFenced], [Event], "the controller's guards of AlterPartition off";
+    "S12" "membership" "ISR and ELR are disjoint sets of replicas, with the leader in the ISR and no fenced newcomer; brokers of this cluster are let in, once they know of their registration.", "catalogue S12; KIP-78, KIP-631, KIP-841, KIP-903, KIP-966",
+        [PartitionChanged BrokerFenced Registered], [Event], "the controller's guards of registrations and AlterPartition off";
     "S13" "metadata" "What a broker or voter applied is a prefix of what was committed; a majority has that, nobody cuts it, and one controller leads per epoch.", "catalogue S13; TLA+ MetadataLogMatching, ElectionSafety, LeaderCompleteness; KIP-595",
         [MetadataApplied MetadataCommitted MetadataReplicated MetadataTruncated QuorumLed VoteGranted], [Event], "an observer that skips or repeats a record; the quorum's guards of votes and commits off";
     "S14" "unclean exclusion" "After a lossy stop a replica is in no candidate set until it caught up.", "catalogue S14; KIP-966",
@@ -148,9 +148,9 @@ checks! {
     "S32" "read-only" "No producer's batch enters a mirrored partition before STOPPED is committed, no mirrored batch a stopped one.", "catalogue S32",
         [Appended], [Event], "MirrorTopicReadOnly off";
     "S33" "fence at stop" "A fetcher that let a partition go appends no more, and nobody does behind the end that a stop noted.", "catalogue S33",
-        [Appended Mirrored MirrorFetcherAdded MirrorFetcherRemoved], [Event], "MirrorAnswerIsCurrent, MirrorLeaderOnly off";
+        [Appended Mirrored MirrorFetcherAdded MirrorFetcherRemoved], [Event], "MirrorLeaderOnly, StopEndsFetching off";
     "S34" "epoch floor" "The leader epoch here is never below a mirrored batch's, and local batches are above the mirrored ones.", "catalogue S34; spec 3.3",
-        [Appended], [Event], "EpochBumpBeforeAppend, BumpWaitsForImage off";
+        [Appended], [Event], "EpochBumpBeforeAppend off";
     "S35" "exact cut" "A log that is about to be mirrored into is what both logs have in common, all of it; nothing, if no end of a session is known.", "catalogue S35; spec 3.6, 3.7; decisions 6, 8, 27",
         [MirrorStateChanged], [Event], "SilenceIsNotNone, PositionEpochCuts, PositionOffsetCuts, AlignmentRepeatsEpochs off";
     "S36" "barrier" "Nothing is copied behind a cut before the maximal ISR follows it.", "catalogue S36; spec 3.7; decision 31",

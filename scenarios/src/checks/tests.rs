@@ -22,6 +22,7 @@ use fake::{batch, controller, node, Play, CLIENT, P};
 use mirrorlab_model::client::read_hash::ReadHash;
 use mirrorlab_model::ids::*;
 use mirrorlab_model::log::EpochEntry;
+use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::metadata::records::Record;
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace};
 use mirrorlab_model::wire::messages::ConfigResource;
@@ -403,6 +404,29 @@ fn s12_sees_impossible_memberships() {
     assert_eq!(play.change(0, 1, 1, 0b011, 0), NOTHING);
     play.at(controller(0), Trace::BrokerFenced { broker: BrokerId(3), fenced: true });
     assert_eq!(play.change(0, 1, 1, 0b111, 0), ["S12"]);
+}
+
+#[test]
+fn s12_lets_in_who_belongs_there_and_knows_it() {
+    let registered = |own: &str| {
+        let mut play = Play::new(2);
+        play.world.cluster_ids[0] = "east-id".into();
+        play.world.strangers.insert(node(0, 3), own.into());
+        play.at(node(0, 3), Trace::Registered { broker: BrokerId(3), epoch: 9, clean: true })
+    };
+    assert_eq!(registered("east-id"), NOTHING);
+    assert_eq!(registered("west-id"), ["S12"]);
+    // The process of broker 3 has epoch 3 in this world, and so it is registered.
+    let let_in = |known: Option<MetadataImage>, epoch: i64| {
+        let mut play = Play::new(2);
+        let (broker, incarnation) = (BrokerId(3), 7);
+        play.record(0, &Record::RegisterBroker { broker, node: node(0, 3), incarnation, epoch: BrokerEpoch(epoch) });
+        play.world.applied.extend(known.map(|image| (node(0, 3), image)));
+        play.at(controller(0), Trace::BrokerFenced { broker: BrokerId(3), fenced: false })
+    };
+    assert_eq!(let_in(None, 3), NOTHING);
+    assert_eq!(let_in(Some(MetadataImage::default()), 3), ["S12"]);
+    assert_eq!(let_in(Some(MetadataImage::default()), 9), NOTHING, "another process asked for that");
 }
 
 #[test]

@@ -233,7 +233,9 @@ impl Sight for WorldSight<'_> {
         Some(table.iter().cloned().collect())
     }
     fn cluster_id(&self, node: NodeId) -> Option<Arc<str>> {
-        Some(self.world.node(node).broker()?.cluster_id().clone())
+        let node = self.world.node(node);
+        let of_broker = node.broker().map(|broker| broker.cluster_id().clone());
+        of_broker.or_else(|| Some(node.controller()?.config().cluster_id.clone()))
     }
     fn recoveries(&self, cluster: u8, mirror: &str, topic: &str) -> usize {
         self.setup.recoveries(self.world, cluster, mirror, topic)

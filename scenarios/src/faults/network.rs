@@ -65,6 +65,7 @@ impl Striker {
                         Answers::Epochs => foreign::Answers::Epochs,
                         Answers::Leaders => foreign::Answers::Leaders,
                         Answers::Metadata => foreign::Answers::Metadata,
+                        Answers::Batches => foreign::Answers::Batches,
                     };
                     let rule = foreign::Rule { cluster, answers, chance: f64::from(probability.0) / 1e9 };
                     done.undo.push(Undo::Foreign(lab.world.foreign_mut().add(rule)));

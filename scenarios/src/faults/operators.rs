@@ -57,8 +57,9 @@ impl Striker {
                 let parts = numbers.map(|p| ((topic.as_str().into(), p), least)).collect();
                 Some((on, Command::BumpLeaderEpochs(parts)))
             }
-            Action::SetClusterId { on, id } => {
-                set_cluster_id(lab, on, id);
+            Action::SetClusterId { on, node, id } => {
+                let own = node.as_ref().map_or_else(|| all_of(lab, on), |node| nodes(lab, node, over));
+                set_cluster_id(lab, &own, id);
                 None
             }
             Action::CreateMirror { mirror } => {
@@ -114,13 +115,16 @@ impl Striker {
     }
 }
 
-/// All processes of a cluster take another cluster id on: those that run, and those that start later.
-fn set_cluster_id(lab: &mut Lab, on: &str, id: &str) {
-    let Some(cluster) = lab.setup.cluster(on).and_then(|c| lab.setup.clusters.get(usize::from(c))).cloned() else {
-        return;
-    };
+/// Controllers and brokers of a cluster.
+fn all_of(lab: &Lab, on: &str) -> Vec<NodeId> {
+    let cluster = lab.setup.cluster(on).and_then(|c| lab.setup.clusters.get(usize::from(c)));
+    cluster.map_or_else(Vec::new, |c| c.controllers.iter().chain(&c.brokers).copied().collect())
+}
+
+/// Processes take another cluster id on: those that run, and those that start later.
+fn set_cluster_id(lab: &mut Lab, nodes: &[NodeId], id: &str) {
     let id: Arc<str> = id.into();
-    for node in cluster.controllers.iter().chain(&cluster.brokers) {
+    for node in nodes {
         let node = lab.world.node_mut(*node);
         match &mut node.program {
             Program::Broker(config) => Arc::make_mut(config).cluster_id = id.clone(),

@@ -24,7 +24,8 @@ pub(super) fn target_text(action: &Action) -> String {
             format!(" {on}/{topic}")
         }
         Action::ResetConnections { link: Some(link), .. } => format!(" {link}"),
-        Action::SetClusterId { on, id } => format!(" {on} {id}"),
+        Action::SetClusterId { on, node: None, id } => format!(" {on} {id}"),
+        Action::SetClusterId { node: Some(node), id, .. } => format!(" {node} {id}"),
         Action::Foreign { on, answers, .. } => {
             let of = crate::format::action::Answers::NAMED.iter().find(|(_, a)| a == answers);
             format!(" {on} {}", of.map_or("", |(name, _)| name))

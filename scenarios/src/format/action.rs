@@ -89,12 +89,18 @@ pub enum Answers {
     Leaders,
     /// Topics, partitions and leaders: as they were when it was first asked.
     Metadata,
+    /// Batches: the first one of a partition again, behind the last.
+    Batches,
 }
 
 impl Answers {
     /// All, by name.
-    pub const NAMED: &'static [(&'static str, Self)] =
-        &[("epochs", Self::Epochs), ("leaders", Self::Leaders), ("metadata", Self::Metadata)];
+    pub const NAMED: &'static [(&'static str, Self)] = &[
+        ("epochs", Self::Epochs),
+        ("leaders", Self::Leaders),
+        ("metadata", Self::Metadata),
+        ("batches", Self::Batches),
+    ];
 }
 
 /// Who becomes leader.
@@ -469,8 +475,14 @@ pub enum Action {
         partition: Option<u32>,
         min: u32,
     },
-    /// The cluster's processes say another cluster id from now on, and after restarts: its address leads to another cluster.
-    SetClusterId { on: String, id: String },
+    /// The cluster's processes say another cluster id from now on, and after restarts: its address leads to another cluster. With
+    /// a `node` only that one does: its disk was formatted for another cluster.
+    SetClusterId {
+        on: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        node: Option<NodeRef>,
+        id: String,
+    },
     /// A copy is kept of what the disks of the cluster's brokers hold.
     SnapshotCluster { on: String },
     /// The cluster's brokers are set back to the last copy of their disks: killed, and started again on it.

@@ -336,7 +336,8 @@ impl Build<'_> {
                 if let Some(id) = &id {
                     self.name(id, "a cluster id");
                 }
-                Some(Action::SetClusterId { on: on?, id: id?.value })
+                let node = t.text(&mut self.cx, "node").and_then(|at| self.node(&at));
+                Some(Action::SetClusterId { on: on?, node, id: id?.value })
             }
             "snapshot-cluster" => Some(Action::SnapshotCluster { on: self.on(t, "on")? }),
             "restore-cluster" => Some(Action::RestoreCluster { on: self.on(t, "on")? }),

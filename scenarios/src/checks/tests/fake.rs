@@ -114,6 +114,8 @@ pub struct Fake {
     /// States that a coordinator serves.
     pub served: BTreeMap<(NodeId, PartitionIx), Vec<(StateKey, StateRecord)>>,
     pub cluster_ids: [Arc<str>; 2],
+    /// Who was formatted for another cluster.
+    pub strangers: BTreeMap<NodeId, Arc<str>>,
     pub wanted: Option<DesiredState>,
     /// An order waits behind earlier ones.
     pub is_behind: bool,
@@ -195,7 +197,7 @@ impl Sight for Fake {
         self.served.get(&(node, partition)).cloned()
     }
     fn cluster_id(&self, node: NodeId) -> Option<Arc<str>> {
-        Some(self.cluster_ids[usize::from(node.0 / 10)].clone())
+        self.strangers.get(&node).or_else(|| self.cluster_ids.get(usize::from(node.0 / 10))).cloned()
     }
     fn recoveries(&self, _: u8, _: &str, _: &str) -> usize {
         self.recoveries

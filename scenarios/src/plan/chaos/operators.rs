@@ -69,8 +69,8 @@ pub(super) fn moves(d: &Draw<'_>) -> Option<Vec<Move>> {
             let id = d.stage.clusters.get(&source)?.id.clone();
             let (on, another) = (source.clone(), format!("{id}-replaced"));
             Some(vec![
-                Move::now(Action::SetClusterId { on, id: another }),
-                Move::at(d.length, Action::SetClusterId { on: source, id }),
+                Move::now(Action::SetClusterId { on, node: None, id: another }),
+                Move::at(d.length, Action::SetClusterId { on: source, node: None, id }),
                 Move::at(d.length, recover(&mirror)),
             ])
         }
