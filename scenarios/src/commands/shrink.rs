@@ -97,6 +97,7 @@ fn json(shrunk: &Shrunk, written: &Written) -> String {
         "trace_hash": outcome.hash,
         "before": shrunk.before,
         "after": shrunk.after,
+        "finding": shrunk.finding,
         "tries": shrunk.tries,
         "spent": shrunk.spent,
         "plan": written.plan,
@@ -108,7 +109,12 @@ fn json(shrunk: &Shrunk, written: &Written) -> String {
 fn text(shrunk: &Shrunk, written: &Written) -> String {
     let outcome = &shrunk.outcome;
     let mut out = format!("breaks      {} in {}\n", outcome.id, outcome.at);
-    out.push_str(&format!("expected    {}\ngot         {}\n\n", outcome.expected, outcome.got));
+    out.push_str(&format!("expected    {}\ngot         {}\n", outcome.expected, outcome.got));
+    if shrunk.finding {
+        out.push_str("finding     it breaks in the same way with all guards on and all quirks off: what was switched has no part in it,\n");
+        out.push_str("            and the smallest plan switches nothing\n");
+    }
+    out.push('\n');
     out.push_str(&format!("{:<12}{:>12} {:>12}\n", "", "before", "after"));
     type Column = (&'static str, fn(&Measure) -> String);
     let columns: [Column; 7] = [

@@ -1,6 +1,6 @@
 //! The scenario file that comes of a shrunk plan: ready for `scenarios/found/`, its story to be written.
 
-use super::passes::quirks_on;
+use super::search::is_mutant;
 use super::Shrunk;
 use crate::format::{Diagnostics, Scenario};
 use toml::{Table, Value};
@@ -42,8 +42,7 @@ pub fn scenario(shrunk: &Shrunk, from: &str) -> Result<String, Diagnostics> {
         case.remove("profile");
     }
     case.remove("tier");
-    let mutant = !shrunk.plan.stage.guards_off.is_empty() || !quirks_on(&shrunk.plan).is_empty();
-    if mutant {
+    if is_mutant(&shrunk.plan) {
         let mut expect = Table::new();
         expect.insert("violation".to_owned(), Value::Array(vec![Value::String(outcome.id.clone())]));
         case.insert("expect".to_owned(), Value::Table(expect));

@@ -1,5 +1,6 @@
-//! Makes a failing plan smaller: a smaller case counts only if it fails with the same signature (`signature.rs`), and the result
-//! is replayed twice before it is reported.
+//! Makes a failing plan smaller: a smaller case counts only if it fails with the same signature (`signature.rs`), in no larger a
+//! world, and for the same reason: where guards are off or quirks on, not without that. The result is replayed twice before it is
+//! reported.
 //!
 //! Read in this order: `trial` (one run within bounds), `case` (what is taken away), `search` (the smallest case so far; ddmin),
 //! `passes` and `times` (what is tried, in which order), `memory` (what an interrupted search leaves), `found` (the scenario
@@ -92,6 +93,9 @@ pub struct Shrunk {
     pub tries: u64,
     /// True: the tries were spent before nothing more could be taken away.
     pub spent: bool,
+    /// True: guards were off or quirks on, and the first plan fails in the same way without that. It is a failure of the protocol
+    /// as it should be, or of a checker, and the smallest plan switches nothing.
+    pub finding: bool,
 }
 
 /// Why nothing was made smaller.
@@ -128,6 +132,7 @@ pub fn shrink_with(plan: &Plan, budget: Budget, memory: &mut dyn Memory) -> Resu
     let original = trial::run(plan, Bounds::NONE);
     let before = Measure::of(plan, &original);
     let mut search = Search::new(plan, &original, budget, memory).ok_or(Refused::Passes)?;
+    let finding = passes::without_switches(&mut search);
     times::less_to_wait(&mut search);
     for _ in 0..ROUNDS_MAX {
         let begun = search.best.clone();
@@ -155,7 +160,7 @@ pub fn shrink_with(plan: &Plan, budget: Budget, memory: &mut dyn Memory) -> Resu
     }
     let [outcome, _] = runs;
     let after = Measure::of(&plan, &outcome);
-    Ok(Shrunk { plan, outcome, case, before, after, tries, spent })
+    Ok(Shrunk { plan, outcome, case, before, after, tries, spent, finding })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! switches of the registry; and whatever a file need not say.
 
 use super::case::{cast, entry_mut, leaves, mentions, number, steps, with_steps, without, without_leaf, word, CAST};
-use super::search::Search;
+use super::search::{Control, Search};
 use crate::plan::Plan;
 use mirrorlab_model::guards::{self, Kind};
 use toml::{Table, Value};
@@ -146,6 +146,20 @@ fn clamp(entry: &mut Table, key: &str, most: i64) {
     }
 }
 
+/// If the plan fails in the same way with every guard on and every quirk off, what is switched has no part in it, and goes: true.
+pub(super) fn without_switches(search: &mut Search<'_>) -> bool {
+    let plan = search.plan.clone();
+    if search.control == Control::Nothing || !search.fails_without_mutant(&plan) {
+        return false;
+    }
+    search.control = Control::Nothing;
+    search.attempt_edit(|case| {
+        case.insert("profile".to_owned(), Value::String("corrected".to_owned()));
+        ["guards_off", "quirks", "quirks_off"].into_iter().for_each(|key| drop(case.remove(key)));
+    });
+    true
+}
+
 /// Guards that are off and quirks that are on: those that do it alone.
 pub(super) fn fewer_switches(search: &mut Search<'_>) {
     // A profile stands for a list of quirks.
@@ -180,11 +194,11 @@ pub(super) fn quirks_on(plan: &Plan) -> Vec<String> {
     quirks.map(|row| row.name.to_owned()).collect()
 }
 
-/// Whatever the file need not say: it says the same without, or fails in the same way with what is usual.
+/// Whatever the file need not say: it says the same without, or fails in the same way with what is usual, if that is no more.
 pub(super) fn fewer_words(search: &mut Search<'_>) {
     for path in leaves(&search.best) {
         if let Some(candidate) = without_leaf(&search.best, &path) {
-            search.attempt(candidate);
+            search.attempt_if(candidate, |new, old| new.records <= old.records);
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use super::case;
 use super::memory::Memory;
+use super::passes::quirks_on;
 use super::trial::{self, Bounds, Outcome};
-use super::Budget;
+use super::{Budget, Measure};
+use crate::format::types::Topic;
 use crate::format::{Profile, Vocabulary};
 use crate::plan::Plan;
 use mirrorlab_model::ids::Nanos;
@@ -24,6 +26,18 @@ const EVENTS_OF_PANIC: u64 = 20_000_000;
 /// Other seeds that a candidate with fewer things is tried under.
 const SEEDS: i64 = 4;
 
+/// What is asked of a case with every guard on and every quirk off. Without a control the search would end at a smaller case of
+/// another failure, one that does not need what is switched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Control {
+    /// Nothing: the protocol as it should be is what fails.
+    Nothing,
+    /// That it does not fail in the same way.
+    Differs,
+    /// A stall has to be the mutant's: that it converges in the time that it leaves.
+    Converges,
+}
+
 /// The state of a search.
 pub(super) struct Search<'m> {
     /// The smallest case so far.
@@ -38,8 +52,8 @@ pub(super) struct Search<'m> {
     pub tries: u64,
     /// Events of these runs.
     pub events: u64,
-    /// A stall has to be the mutant's: without it the case must converge in the time that it leaves.
-    pub controlled: bool,
+    /// What a case must not come to without what is switched.
+    pub control: Control,
     budget: Budget,
     vocabulary: Arc<Vocabulary>,
     bounds: Bounds,
@@ -62,6 +76,7 @@ impl<'m> Search<'m> {
         };
         let target = original.signature.clone()?;
         let seen = BTreeSet::new();
+        let control = if is_mutant(&plan) { Control::Differs } else { Control::Nothing };
         Some(Self {
             best,
             plan,
@@ -69,7 +84,7 @@ impl<'m> Search<'m> {
             target,
             tries: 0,
             events: 0,
-            controlled: false,
+            control,
             budget,
             vocabulary,
             bounds,
@@ -104,11 +119,16 @@ impl<'m> Search<'m> {
             self.best = candidate;
             return true;
         }
+        // It would be another failure, or a larger world.
+        let is_another = self.control != Control::Nothing && !is_mutant(&plan);
+        if is_another || World::of(&plan).is_larger(&World::of(&self.plan)) {
+            return false;
+        }
         let outcome = self.outcome_of(key, &plan);
         if outcome.signature.as_ref() != Some(&self.target) || !is_less(&outcome, &self.outcome) {
             return false;
         }
-        if self.controlled && !self.converges_without_mutant(&plan) {
+        if !self.is_of_the_mutant(&plan) {
             return false;
         }
         self.memory.better(&plan, &outcome, self.tries);
@@ -131,14 +151,29 @@ impl<'m> Search<'m> {
         outcome
     }
 
-    /// Whether the same case passes with all guards on and all quirks off.
-    fn converges_without_mutant(&mut self, plan: &Plan) -> bool {
+    /// Whether a case that fails needs for it what is switched.
+    fn is_of_the_mutant(&mut self, plan: &Plan) -> bool {
+        match self.control {
+            Control::Nothing => true,
+            Control::Differs => !self.fails_without_mutant(plan),
+            Control::Converges => {
+                let outcome = self.without_mutant(plan);
+                outcome.signature.is_none() && !outcome.bounded
+            }
+        }
+    }
+
+    /// Whether a case fails in the same way with all guards on and all quirks off.
+    pub fn fails_without_mutant(&mut self, plan: &Plan) -> bool {
+        self.without_mutant(plan).signature.as_ref() == Some(&self.target)
+    }
+
+    fn without_mutant(&mut self, plan: &Plan) -> Outcome {
         let mut plan = plan.clone();
         plan.profile = Profile::Corrected;
         (plan.stage.guards_off, plan.stage.quirks) = (Vec::new(), Vec::new());
-        let Ok(text) = plan.to_toml() else { return false };
-        let outcome = self.outcome_of(xxhash_rust::xxh3::xxh3_64(text.as_bytes()), &plan);
-        outcome.signature.is_none() && !outcome.bounded
+        let Ok(text) = plan.to_toml() else { return Outcome::default() };
+        self.outcome_of(xxhash_rust::xxh3::xxh3_64(text.as_bytes()), &plan)
     }
 
     /// Tries a candidate, then the same under a few other seeds: with fewer nodes every draw falls elsewhere.
@@ -186,5 +221,26 @@ impl<'m> Search<'m> {
             }
             size = size.div_ceil(2).min(kept.len().div_ceil(2)).max(1);
         }
+    }
+}
+
+/// Whether a plan switches a guard off or a quirk on.
+pub(super) fn is_mutant(plan: &Plan) -> bool {
+    !plan.stage.guards_off.is_empty() || !quirks_on(plan).is_empty()
+}
+
+/// How large the world of a plan is, before anything happens in it. What a file leaves out may stand for more than what it said.
+#[derive(Clone, Copy, Debug)]
+struct World([u64; 4]);
+
+impl World {
+    fn of(plan: &Plan) -> Self {
+        let Measure { nodes, clients, partitions, .. } = Measure::of(plan, &Outcome::default());
+        let copies = |t: &Topic| u64::from(t.topics()) * u64::from(t.partitions) * u64::from(t.rf);
+        Self([nodes, clients, partitions, plan.stage.topics.values().map(copies).sum()])
+    }
+
+    fn is_larger(&self, than: &Self) -> bool {
+        self.0.iter().zip(&than.0).any(|(own, other)| own > other)
     }
 }

@@ -2,8 +2,7 @@
 //! numbers, for a reader.
 
 use super::case::{cast, entry_mut, instant, spelled, steps, time, with_steps, word};
-use super::passes::quirks_on;
-use super::search::Search;
+use super::search::{Control, Search};
 use crate::units::{Quantity, Rate, Time};
 use toml::{Table, Value};
 
@@ -46,18 +45,17 @@ pub(super) fn cut_the_end(search: &mut Search<'_>) {
 /// What breaks when the last phase is over is waited for no longer than it takes: a mutant's stall is one if without the mutant
 /// everything converges in that time.
 pub(super) fn less_to_wait(search: &mut Search<'_>) {
-    let is_mutant = !search.plan.stage.guards_off.is_empty() || !quirks_on(&search.plan).is_empty();
-    if !search.outcome.is_stall() || !is_mutant {
+    if !search.outcome.is_stall() || search.control == Control::Nothing {
         return;
     }
-    search.controlled = true;
+    search.control = Control::Converges;
     for wait in [10_000_000_000, 30_000_000_000, 60_000_000_000] {
         let is_less = phase(&search.best, "converge").is_some_and(|now| wait < now);
         if is_less && search.attempt_edit(|case| set_phase(case, "converge", spelled(wait))) {
             return;
         }
     }
-    search.controlled = false;
+    search.control = Control::Differs;
 }
 
 fn phase(case: &Table, name: &str) -> Option<u64> {
