@@ -166,6 +166,13 @@ impl Plan {
         overrides: &Overrides,
     ) -> Result<Vec<(String, Self)>, Diagnostics> {
         overrides.check(scenario.vocabulary())?;
+        if let (Some(seed), true) = (seed, scenario.matrix.iter().any(|axis| axis.path == "seed")) {
+            let message =
+                format!("seed {seed} is asked for, and `seed` is a key of this file's matrix, which would set others");
+            let problem = Problem::new(Fault::Command, "conflict", message);
+            let help = "run it without a seed, or take `seed` out of the matrix and sweep the file";
+            return Err(Diagnostics::one(&scenario.file, problem.help(help)));
+        }
         let rows = scenario.rows(seed.or(scenario.seed).unwrap_or(0))?;
         let plans = rows.into_iter().map(|(label, row)| {
             let mut plan = Self::resolve(&row, seed.or(row.seed).unwrap_or(0), overrides);

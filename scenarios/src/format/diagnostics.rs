@@ -3,6 +3,7 @@
 //! A problem carries only the few lines around its place, cut in width, so that a file of one 16 MiB line costs neither
 //! memory nor a screen full of it. Up to [`PROBLEMS_SHOWN`] problems of one file are kept, the rest are counted.
 
+use super::echo;
 use crate::nearest::nearest;
 use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode,
@@ -154,7 +155,7 @@ pub struct Problem {
     /// A note at the place itself.
     pub label: Option<String>,
     excerpt: Option<Excerpt>,
-    offset: usize,
+    pub(super) offset: usize,
 }
 
 impl Problem {
@@ -350,8 +351,14 @@ impl Problems {
         if self.found.len() < PROBLEMS_SHOWN {
             let problem = problem.at(&self.source, span);
             self.found.push(problem);
-        } else {
-            self.more += 1;
+            return;
+        }
+        self.more += 1;
+        // Keys of the whole file are looked at last: what else is wrong may be the echo of one.
+        if problem.code == echo::UNKNOWN_KEY {
+            if let Some(last) = self.found.iter_mut().rev().find(|found| echo::may_be(found)) {
+                *last = problem.at(&self.source, span);
+            }
         }
     }
 
@@ -365,7 +372,7 @@ impl Problems {
         if self.found.is_empty() {
             return Ok(());
         }
-        let mut problems = self.found;
+        let mut problems = echo::without(self.found, &self.source.text);
         problems.sort_by_key(|p| p.offset);
         Err(Diagnostics { file: self.source.name.to_string(), problems, more: self.more })
     }
@@ -375,7 +382,8 @@ impl Problems {
 pub(crate) fn suggest<'a>(name: &str, what: &str, valid: impl IntoIterator<Item = &'a str>) -> String {
     const LISTED: usize = 12;
     const COMPARED: usize = 1_000;
-    let valid: Vec<&str> = valid.into_iter().collect();
+    // It is there, and is something else: to name it again would help nobody.
+    let valid: Vec<&str> = valid.into_iter().filter(|valid| *valid != name).collect();
     if let Some(nearest) = nearest(name, valid.iter().copied().take(COMPARED)) {
         return format!("did you mean `{nearest}`?");
     }

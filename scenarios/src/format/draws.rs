@@ -48,7 +48,7 @@ const EACH: &str = "*";
 /// Reads the table.
 pub(crate) fn lots<'i>(cx: &mut Cx<'_>, root: &mut Table<'_, 'i>) -> Vec<Lot<'i>> {
     let Some(t) = root.table(cx, "draw", "[draw]".to_owned()) else { return Vec::new() };
-    let mut lots = Vec::new();
+    let (mut lots, mut all) = (Vec::new(), 0);
     for (key, value) in t.entries() {
         if lots.len() >= limits::DRAWS {
             let help = format!("the limit is {}", limits::DRAWS);
@@ -66,6 +66,12 @@ pub(crate) fn lots<'i>(cx: &mut Cx<'_>, root: &mut Table<'_, 'i>) -> Vec<Lot<'i>
             continue;
         }
         let Some((draws, values)) = draws_of(cx, &key, value) else { continue };
+        all += values.len();
+        if all > limits::DRAW_VALUES {
+            let help = format!("the limit is {}; a duration is drawn by `{{ from = …, to = … }}`", limits::DRAW_VALUES);
+            cx.error(&key.span, "too-many", "so many values to draw from are too many".to_owned(), help);
+            break;
+        }
         if let Some(axis) = RawAxis::of(cx, &key, values, "drawn") {
             lots.push(Lot { axis, draws, except: Vec::new() });
         }
@@ -88,6 +94,12 @@ fn draws_of<'i>(cx: &mut Cx<'_>, key: &At<String>, value: &Spanned<DeValue<'i>>)
             None
         }
         DeValue::Table(map) => {
+            if let Some(path) = unquoted(&key.value, value) {
+                let path = clip(&path, 80);
+                let message = format!("`{path}` in [draw] is a path, and stands without quotes");
+                cx.error(&key.span, "bad-path", message, format!("write it as one key, `\"{path}\" = …`"));
+                return None;
+            }
             let mut t = Table::new(format!("the draw of `{name}`"), value.span(), map);
             let draws = range(cx, &mut t);
             t.finish(cx);
@@ -102,6 +114,24 @@ fn draws_of<'i>(cx: &mut Cx<'_>, key: &At<String>, value: &Spanned<DeValue<'i>>)
             None
         }
     }
+}
+
+/// Keys of a table that says how something is drawn.
+const HOW: [&str; 3] = ["from", "to", "keep"];
+
+/// The path that was meant by a key with points and without quotes: TOML makes a table of each word of it.
+pub(super) fn unquoted(key: &str, value: &Spanned<DeValue<'_>>) -> Option<String> {
+    let (mut path, mut value) = (vec![key.to_owned()], value.get_ref());
+    while let DeValue::Table(map) = value {
+        let mut inside = map.iter();
+        let (Some((key, inner)), None) = (inside.next(), inside.next()) else { break };
+        if HOW.contains(&&**key.get_ref()) {
+            break;
+        }
+        path.push(key.get_ref().to_string());
+        value = inner.get_ref();
+    }
+    (path.len() > 1).then(|| path.join("."))
 }
 
 /// `{ from, to }` or `{ keep }`; the ends of a range are values to check, too.
@@ -164,34 +194,48 @@ pub(crate) fn apply<'i>(root: &mut DeTable<'i>, lots: &[Lot<'i>], seed: u64) -> 
     Ok(told.set.into_iter().chain(without).collect())
 }
 
-/// The file with a single draw put in: whose it is, what it does, and the file.
-pub(crate) type Single<'l, 'i> = (&'l Lot<'i>, String, Result<DeTable<'i>, Misplaced>);
+/// Tables that one `*` stands for and that are looked at one by one, at most: of more some are drawn together, as a seed may draw
+/// them. Otherwise each would be read with all others, each time.
+const ALONE_MAX: usize = 32;
 
-/// The file with each single draw put in: each value, each end of a range, each table left out.
-pub(crate) fn alone<'l, 'i>(tree: &DeTable<'i>, lots: &'l [Lot<'i>]) -> Vec<Single<'l, 'i>> {
-    let mut all = Vec::new();
+/// The file with a single draw put in, one after the other: each value, each end of a range, each table left out. `check` is told
+/// whose it is, what it does, and the file. The tree comes without the tables of draws and of the matrix: to copy all values for
+/// each of them would take the square of their number.
+pub(crate) fn alone<'i, E>(
+    tree: &DeTable<'i>,
+    lots: &[Lot<'i>],
+    mut check: impl FnMut(&Lot<'i>, &str, Result<DeTable<'i>, Misplaced>) -> Result<(), E>,
+) -> Result<(), E> {
     for lot in lots {
         let paths = lot.paths(tree);
         if paths.is_empty() {
-            all.push((lot, String::new(), Err(lot.finds_nothing(tree))));
+            check(lot, "", Err(lot.finds_nothing(tree)))?;
         }
-        for path in paths {
-            let name = path.join(".");
+        for some in paths.chunks(paths.len().div_ceil(ALONE_MAX).max(1)) {
+            let more = if some.len() > 1 { format!(" and {} more of `*`", some.len() - 1) } else { String::new() };
+            let name = clip(&some[0].join("."), 80);
             if let Draws::Keep(_) = lot.draws {
-                let mut map = tree.clone();
-                let what = format!("without `{}`, which this draw may leave out", clip(&name, 80));
-                all.push((lot, what, remove(&mut map, &lot.axis, &path).map(|()| map)));
+                let what = format!("without `{name}`{more}, which this draw may leave out");
+                check(lot, &what, changed(tree, some, |map, path| remove(map, &lot.axis, path)))?;
             }
             for value in lot.axis.values() {
-                let mut map = tree.clone();
-                let value_shown = shown(value.get_ref());
-                let what =
-                    format!("with `{} = {}`, which this draw may choose", clip(&name, 80), clip(&value_shown, 40));
-                all.push((lot, what, matrix::put_at(&mut map, &lot.axis, &path, value).map(|()| map)));
+                let value_shown = clip(&shown(value.get_ref()), 40);
+                let what = format!("with `{name} = {value_shown}`{more}, which this draw may choose");
+                check(lot, &what, changed(tree, some, |map, path| matrix::put_at(map, &lot.axis, path, value)))?;
             }
         }
     }
-    all
+    Ok(())
+}
+
+/// A copy of the file with a change at each of some paths.
+fn changed<'i>(
+    tree: &DeTable<'i>,
+    paths: &[Vec<String>],
+    change: impl Fn(&mut DeTable<'i>, &[String]) -> Result<(), Misplaced>,
+) -> Result<DeTable<'i>, Misplaced> {
+    let mut map = tree.clone();
+    paths.iter().try_for_each(|path| change(&mut map, path)).map(|()| map)
 }
 
 impl<'i> Lot<'i> {

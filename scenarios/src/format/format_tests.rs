@@ -321,7 +321,7 @@ fn mistakes_are_told_apart() {
         ("[expect]\nmust_reach = [\"elected\", { mark = \"elected\", at_least = 2 }]\n", "duplicate"),
         ("[expect]\nmust_reach = [{ mark = \"elected\" }]\n", "missing-key"),
         ("[expect]\nmust_reach = [{ mark = \"elected\", at_least = 0 }]\n", "out-of-range"),
-        ("[expect]\nmust_reach = [{ mark = \"elected\", atleast = 2 }]\n", "missing-key"),
+        ("[expect]\nmust_reach = [{ mark = \"elected\", atleast = 2 }]\n", "unknown-key"),
         ("[[timeline]]\nwhen = \"mirror(orders) == desired(orders)\"\ndo = \"heal\"\n", "bad-condition"),
         ("[expect]\nmust_reach = [{ mark = \"elected\", at_most = 2 }]\n", "missing-key"),
         ("[expect]\nmust_reach = [{ mark = \"elected\", at_least = 3, at_most = 2 }]\n", "out-of-range"),

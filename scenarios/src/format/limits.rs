@@ -48,6 +48,8 @@ pub const MATRIX_ROWS: usize = 1_000;
 pub const MATRIX_AXES: usize = 8;
 /// Paths of `[draw]`.
 pub const DRAWS: usize = 200;
+/// Values of all paths of `[draw]`.
+pub const DRAW_VALUES: usize = 10_000;
 /// Tokens times rows of a matrix: what bounds the time that reading takes.
 pub const MATRIX_TOKENS: usize = 50_000_000;
 /// The longest duration and the longest run.

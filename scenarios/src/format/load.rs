@@ -2,6 +2,7 @@
 
 use super::diagnostics::{Diagnostics, Fault, Problem, Problems};
 use super::limits;
+use crate::nearest::nearest;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -19,10 +20,15 @@ pub(crate) fn read(path: &Path) -> Result<String, Diagnostics> {
         let message = format!("the file is larger than {} MiB", limits::FILE_BYTES >> 20);
         refuse(Fault::File, "too-large", message, "no scenario needs that much: is it a scenario file at all?")
     };
+    if path.to_str().is_none() {
+        let message = "the name of this file is not UTF-8";
+        return Err(refuse(Fault::Command, "bad-name", message.to_owned(), "rename it: records name files as texts"));
+    }
     let failed = |error: std::io::Error| {
         let message = format!("the file cannot be read: {error}");
+        let near = beside(path);
         let help = match error.kind() {
-            ErrorKind::NotFound => "check the path; it is taken from the working directory",
+            ErrorKind::NotFound => near.as_deref().unwrap_or("check the path; it is taken from the working directory"),
             ErrorKind::PermissionDenied => {
                 "this user may not read it: check the permissions of the file and its folders"
             }
@@ -50,6 +56,18 @@ pub(crate) fn read(path: &Path) -> Result<String, Diagnostics> {
         return Err(too_large());
     }
     String::from_utf8(bytes).map_err(|error| not_text(&name, &error))
+}
+
+/// The file that was meant by a name with a slip, if one beside it is near.
+fn beside(path: &Path) -> Option<String> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name()?.to_str()?;
+    let entries = std::fs::read_dir(folder).ok()?.flatten().filter(|entry| entry.path().is_file());
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.retain(|other| other.ends_with(".toml") && !other.starts_with('.'));
+    names.sort();
+    let near = nearest(name, names.iter().map(String::as_str)).map(|near| path.with_file_name(near));
+    near.map(|near| format!("did you mean `{}`?", near.display()))
 }
 
 fn not_text(name: &str, error: &std::string::FromUtf8Error) -> Diagnostics {

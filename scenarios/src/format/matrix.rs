@@ -37,6 +37,12 @@ pub(crate) fn axes<'i>(cx: &mut Cx<'_>, root: &mut Table<'_, 'i>, tokens: usize)
     let Some(t) = root.table(cx, "matrix", "`matrix`".to_owned()) else { return Vec::new() };
     let mut axes = Vec::new();
     for (key, value) in t.entries() {
+        if let Some(path) = super::draws::unquoted(&key.value, value) {
+            let path = clip(&path, 80);
+            let message = format!("`{path}` in the matrix is a path, and stands without quotes");
+            cx.error(&key.span, "bad-path", message, format!("write it as one key, `\"{path}\" = [ … ]`"));
+            continue;
+        }
         let DeValue::Array(items) = value.get_ref() else {
             let message = format!(
                 "`{}` in the matrix is a list of values, not {}",

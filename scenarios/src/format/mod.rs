@@ -16,6 +16,7 @@ mod condition_resolve;
 mod condition_syntax;
 mod diagnostics;
 mod draws;
+mod echo;
 pub mod limits;
 pub(crate) mod live;
 mod load;
@@ -229,8 +230,6 @@ fn read_rows(
     let lots = draws::lots(&mut cx, &mut root);
     let one = |cx: Cx<'_>, map: &DeTable<'_>| {
         let (cx, mut scenario) = read_tree(cx, map);
-        scenario.matrix = axes.iter().map(|axis| axis.axis.clone()).collect();
-        scenario.draw = lots.iter().map(draws::Lot::axis).collect();
         scenario.file = name.to_owned();
         scenario.text = Arc::clone(&text);
         scenario.vocabulary = Arc::clone(vocabulary);
@@ -245,29 +244,31 @@ fn read_rows(
                 Err(refused(problems))
             }
             Ok(map) => {
-                let (problems, mut scenario) = one(Cx { problems, vocabulary }, &map);
-                problems.finish()?;
-                scenario.matrix.clear();
-                scenario.draw.clear();
-                Ok(scenario)
+                let (problems, scenario) = one(Cx { problems, vocabulary }, &map);
+                problems.finish().map(|()| scenario)
             }
         }
     };
+    // What is put in is copied with the rest each time: not with all that could be put in.
+    let mut bare = tree.get_ref().clone();
+    ["matrix", "draw"].into_iter().for_each(|key| drop(bare.remove(key)));
     let Rows::All { seed } = rows else {
-        let (problems, scenario) = one(cx, tree.get_ref());
+        let (problems, mut scenario) = one(cx, tree.get_ref());
         problems.finish()?;
+        scenario.matrix = axes.iter().map(|axis| axis.axis.clone()).collect();
+        scenario.draw = lots.iter().map(draws::Lot::axis).collect();
         for axis in &axes {
             for value in axis.values() {
-                let mut map = tree.get_ref().clone();
+                let mut map = bare.clone();
                 check(matrix::put(&mut map, axis, value).map(|()| map))?;
             }
         }
-        for (lot, what, map) in draws::alone(tree.get_ref(), &lots) {
-            check(map).map_err(|problems| lot.blamed(problems, &what, &text))?;
-        }
+        draws::alone(&bare, &lots, |lot, what, map| {
+            check(map).map(|_| ()).map_err(|problems| lot.blamed(problems, what, &text))
+        })?;
         return Ok(vec![(String::new(), scenario)]);
     };
-    let mut drawn_tree = tree.get_ref().clone();
+    let mut drawn_tree = bare;
     let drawn = match draws::apply(&mut drawn_tree, &lots, seed) {
         Ok(drawn) => drawn,
         Err(misplaced) => return check(Err(misplaced)).map(|_| Vec::new()),
@@ -395,6 +396,9 @@ fn prose(cx: &mut Cx<'_>, t: &mut Table<'_, '_>, key: &'static str) -> Option<St
     Some(at.value)
 }
 
+#[cfg(test)]
+#[path = "slips_tests.rs"]
+mod slips;
 #[cfg(test)]
 #[path = "format_tests.rs"]
 mod tests;

@@ -299,5 +299,18 @@ pub(crate) fn seed(cx: &mut Cx<'_>, t: &mut Table<'_, '_>, key: &'static str) ->
             return Some(seed);
         }
     }
+    // TOML knows no larger numbers.
+    let large = match t.raw(key).map(|v| (v.get_ref(), v.span())) {
+        Some((DeValue::String(text), span)) => Some((text.parse::<u64>(), span)),
+        Some((DeValue::Integer(number), span)) if number.radix() == 10 => Some((number.as_str().parse::<u64>(), span)),
+        _ => None,
+    };
+    if let Some((Ok(seed), span)) =
+        large.filter(|(seed, _)| seed.as_ref().is_ok_and(|seed| i64::try_from(*seed).is_err()))
+    {
+        let message = format!("`{key}` in {} is above {}, where the numbers of TOML end", t.what, i64::MAX);
+        cx.error(&span, "out-of-range", message, format!("write it as a text: `{key} = \"{seed:#x}\"`"));
+        return None;
+    }
     t.count(cx, key, 0..=i64::MAX as u64).map(|at| at.value)
 }

@@ -143,7 +143,8 @@ impl Build<'_> {
         if let Some(inner) = inside("coordinator(") {
             return self.mirror(&At { value: inner, span: at.span.clone() }).map(NodeRef::Coordinator);
         }
-        let Some((owner, process)) = at.value.split_once('/') else {
+        let named = at.value.split_once('/').filter(|(owner, _)| !owner.contains('('));
+        let Some((owner, process)) = named else {
             let help = "write CLUSTER/broker-N, CLUSTER/controller-1, CLUSTER/*, CLUSTER/controller-*, CLUSTER/operator, clients/NAME, leader(CLUSTER/TOPIC, PARTITION), \
                         active(CLUSTER) or coordinator(MIRROR)";
             let help = match self.stage.clusters.first_key_value() {

@@ -34,6 +34,9 @@ impl Cx<'_> {
         what: (&str, &str),
         valid: impl IntoIterator<Item = &'a str>,
     ) {
+        if self.problems.is_full() {
+            return self.problems.count_only();
+        }
         let help = suggest(&at.value, what.1, valid);
         self.error(&at.span, code, format!("there is no {} `{}`", what.0, clip(&at.value, 60)), help);
     }
@@ -142,7 +145,9 @@ impl<'t, 'i> Table<'t, 'i> {
     pub(crate) fn count(&mut self, cx: &mut Cx<'_>, key: &'static str, range: RangeInclusive<u64>) -> Option<At<u64>> {
         let value = self.raw(key)?;
         let DeValue::Integer(number) = value.get_ref() else {
-            self.mismatch(cx, key, value, "a whole number", &range.start().to_string());
+            let meant = value.get_ref().as_str().filter(|text| text.parse::<u64>().is_ok_and(|n| range.contains(&n)));
+            let example = meant.map_or_else(|| range.start().to_string(), str::to_owned);
+            self.mismatch(cx, key, value, "a whole number", &example);
             return None;
         };
         let text = number.as_str();

@@ -8,6 +8,7 @@ use crate::units::{Bandwidth, Chance, Rate, Size, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Config entries by key, as Kafka takes them: texts.
 pub type Config = BTreeMap<String, String>;
@@ -393,6 +394,16 @@ pub enum Count {
     },
 }
 
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exactly(number) => write!(f, "{number}"),
+            Self::Within { at_least, at_most: Some(most) } => write!(f, "{at_least} to {most}"),
+            Self::Within { at_least, at_most: None } => write!(f, "at least {at_least}"),
+        }
+    }
+}
+
 impl Count {
     /// Whether `count` is as expected.
     #[must_use]
@@ -435,6 +446,16 @@ pub enum Wanted {
     Name(String),
     /// Yes or no.
     Truth(bool),
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Name(name) => f.write_str(name),
+            Self::Truth(truth) => write!(f, "{truth}"),
+        }
+    }
 }
 
 /// One entry of `expect.equals`.

@@ -178,11 +178,11 @@ impl Run {
             let got = eye.records(topic);
             let met = got.is_some_and(|n| count.admits(n));
             let got = got.map_or_else(|| "unknown".to_owned(), |n| n.to_string());
-            out.push(Expectation { what: format!("records of {topic}"), expected: format!("{count:?}"), got, met });
+            out.push(Expectation { what: format!("records of {topic}"), expected: count.to_string(), got, met });
         }
         for equal in &expect.equals {
             let (met, got) = eye.equals(&equal.term, &equal.value);
-            out.push(Expectation { what: equal.term.to_string(), expected: format!("{:?}", equal.value), got, met });
+            out.push(Expectation { what: equal.term.to_string(), expected: equal.value.to_string(), got, met });
         }
         for name in &expect.never_reach {
             let n = Mark::named(name).map_or(0, |m| self.marks.count(m));
