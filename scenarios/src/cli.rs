@@ -4,7 +4,7 @@ use crate::absence;
 use crate::again;
 use crate::commands::lists;
 use crate::commands::named::{plan_file, unreadable};
-use crate::folder;
+use crate::folder::{self, Held};
 use crate::format::{Diagnostics, Fault, Problem, Scenario};
 use crate::hunt;
 use crate::plan::{Overrides, Plan};
@@ -13,8 +13,9 @@ use crate::run::{Job, Run};
 use crate::same::same_twice;
 use crate::sweep;
 use crate::switches::Switches;
-use crate::tell::{complain, tell};
+use crate::tell::{complain, lost, note, tell};
 use clap::{Args, Parser, Subcommand};
+use mirrorlab_model::trace::TraceEvent;
 use mirrorlab_reports::record::{Record, Row, Verdict};
 use mirrorlab_reports::{census, html, load, text, worst};
 use mirrorlab_sim::pump::on_fresh_runtime;
@@ -26,6 +27,11 @@ use std::time::Instant;
 
 /// Usage errors end with this code.
 const USAGE: u8 = 2;
+
+/// Runs with other draws at each instant, at most.
+const RESEEDS_MAX: i64 = 1_000;
+/// Decisions that one run has to bear an absence at, at most: each is a run of its own.
+pub(crate) const SAMPLES_MAX: i64 = 10_000;
 
 /// Runs mirrored clusters in a deterministic world: one scenario file and one seed give one history.
 #[derive(Parser, Debug)]
@@ -64,7 +70,7 @@ enum Command {
         #[arg(long)]
         out: Option<PathBuf>,
         /// Candidates that are run at most.
-        #[arg(long, default_value_t = crate::shrink::Budget::default().tries)]
+        #[arg(long, default_value_t = crate::shrink::Budget::default().tries, value_parser = clap::value_parser!(u64).range(1..))]
         tries: u64,
         /// Print the result as JSON and nothing else.
         #[arg(long)]
@@ -76,7 +82,7 @@ enum Command {
         /// A run folder or a plan.toml.
         path: PathBuf,
         /// Runs with other draws from an instant on, for each instant that is tried; 0: none.
-        #[arg(long, default_value_t = 4, value_name = "K")]
+        #[arg(long, default_value_t = 4, value_name = "K", value_parser = clap::value_parser!(u32).range(..=RESEEDS_MAX))]
         reseeds: u32,
     },
     /// Run a scenario, and again with a node away when one of its decisions commits: it has to end in the same state (L18).
@@ -87,7 +93,7 @@ enum Command {
         #[arg(long, allow_negative_numbers = true)] // so that the refusal names the option
         seed: Option<u64>,
         /// Decisions, drawn by the seed.
-        #[arg(long, default_value_t = 10, value_name = "K")]
+        #[arg(long, default_value_t = 10, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=SAMPLES_MAX))]
         samples: u32,
         /// What is switched over the file.
         #[command(flatten)]
@@ -195,7 +201,14 @@ struct RunArgs {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and version are no errors, unless nobody gets them.
+        Err(said) => {
+            note(said.print());
+            return ended(u8::try_from(said.exit_code()).unwrap_or(USAGE));
+        }
+    };
     if let Some(level) = cli.log {
         tracing_subscriber::fmt()
             .without_time()
@@ -222,7 +235,7 @@ pub fn main() -> ExitCode {
         }
         Command::Why { path, reseeds } => crate::commands::why::why(&path, reseeds),
         Command::SameTwice { scenario, seed } => twice(&scenario, seed),
-        Command::Check { paths } => check(&paths),
+        Command::Check { paths } => crate::commands::check::check(&paths),
         Command::Guards { coverage, .. } if !coverage.is_empty() => lists::coverage(&coverage),
         Command::Guards { markdown: true, .. } => crate::guard_page::page(Path::new("scenarios")).map(|page| {
             tell!("{}", page.trim_end());
@@ -249,12 +262,21 @@ pub fn main() -> ExitCode {
         Command::Worker => sweep::worker::main(),
     };
     match done {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => ended(code),
         Err(diagnostics) => {
             complain(&diagnostics);
             ExitCode::from(USAGE)
         }
     }
+}
+
+/// The exit code: what was to be printed and is lost is no success.
+fn ended(code: u8) -> ExitCode {
+    let Some(error) = lost() else { return ExitCode::from(code) };
+    let problem = Problem::new(Fault::Machine, "unwritable", format!("it cannot be written: {error}"));
+    let problem = problem.help("name a file on a disk with room, or none");
+    complain(&Diagnostics::one("standard output", problem));
+    ExitCode::from(if code == 0 { USAGE } else { code })
 }
 
 fn run(args: &RunArgs) -> Result<u8, Diagnostics> {
@@ -278,8 +300,12 @@ fn run(args: &RunArgs) -> Result<u8, Diagnostics> {
         if many {
             tell!("{}scenario    {path}", if nth > 0 { "\n" } else { "" });
         }
-        let repro = again::run(&path, plans.first().map_or(0, |(_, plan)| plan.seed), &overrides);
-        verdicts.push(execute(path, plans, args.out.as_deref(), args.json, args.trace, &repro)?);
+        let seed = plans.first().map_or(0, |(_, plan)| plan.seed);
+        let repro = again::run(&path, seed, &overrides);
+        let home = || plans.first().map_or_else(PathBuf::new, |(_, plan)| folder::home_of(Path::new(&path), plan));
+        let folder = args.out.clone().unwrap_or_else(home);
+        let told = Told { folder, stays: false, json: args.json, trace: args.trace };
+        verdicts.push(execute(path, plans, &told, &repro)?);
     }
     Ok(worst(verdicts).exit_code())
 }
@@ -297,28 +323,38 @@ fn replay(path: &Path, json: bool, out: Option<&Path>) -> Result<u8, Diagnostics
         }
     }
     let repro = again::replay(&file);
-    let own = path.is_dir().then_some(path);
-    let plans = vec![(String::new(), plan)];
-    execute(file.display().to_string(), plans, out.or(own), json, false, &repro).map(Verdict::exit_code)
+    let folder = match out {
+        Some(out) => out.to_path_buf(),
+        None if path.is_dir() => path.to_path_buf(),
+        None => folder::home_of(&file, &plan),
+    };
+    // What was made of this very plan stays, and above all the plan.
+    let stays = folder::has_plan_of(&folder, &file) || folder::is_inside(&folder, &file);
+    let told = Told { stays, folder, json, trace: false };
+    execute(file.display().to_string(), vec![(String::new(), plan)], &told, &repro).map(Verdict::exit_code)
+}
+
+/// Where a run is told, and how.
+struct Told {
+    folder: PathBuf,
+    /// What was made of the plan that the folder holds stays: it is the same.
+    stays: bool,
+    json: bool,
+    trace: bool,
 }
 
 /// Runs plans one after the other, leaves their records and tells them.
-fn execute(
-    path: String,
-    plans: Vec<(String, Plan)>,
-    out: Option<&Path>,
-    json: bool,
-    trace: bool,
-    repro: &str,
-) -> Result<Verdict, Diagnostics> {
-    let folder =
-        plans.first().map_or_else(PathBuf::new, |(_, plan)| folder::folder_of(out, &plan.plan.scenario, plan.seed));
-    let record = leave(&path, plans, &folder, trace, repro)?;
-    folder::point_latest(&folder);
-    if json {
+fn execute(path: String, plans: Vec<(String, Plan)>, told: &Told, repro: &str) -> Result<Verdict, Diagnostics> {
+    let folder = &told.folder;
+    let held = Held::take(folder)?;
+    folder::clear(folder, told.stays);
+    let record = leave(&path, plans, folder, told.trace, repro)?;
+    drop(held);
+    folder::point_latest(folder);
+    if told.json {
         tell!("{}", serde_json::to_string_pretty(&record).unwrap_or_default());
     } else {
-        tell!("{}", text::summary(&record, Some(&folder)).trim_end());
+        tell!("{}", text::summary(&record, Some(folder)).trim_end());
     }
     Ok(record.verdict)
 }
@@ -495,7 +531,7 @@ fn twice(path: &Path, seed: Option<u64>) -> Result<u8, Diagnostics> {
             Err(parting) => {
                 tell!("{name} seed {seed}: two histories part at event {}", parting.step);
                 for (n, traced) in parting.traced.iter().enumerate() {
-                    tell!("  run {}: at {} ns: {traced:?}", n + 1, parting.at[n]);
+                    tell!("  run {}: at {} ns: {}", n + 1, parting.at[n], traced_in_words(traced));
                 }
                 return Ok(Verdict::Diverged.exit_code());
             }
@@ -504,55 +540,12 @@ fn twice(path: &Path, seed: Option<u64>) -> Result<u8, Diagnostics> {
     Ok(0)
 }
 
-fn check(paths: &[PathBuf]) -> Result<u8, Diagnostics> {
-    let mut files = Vec::new();
-    for path in paths {
-        collect(path, &mut files);
-    }
-    let mut bad = 0;
-    for file in &files {
-        let problem = Scenario::load(file).and_then(|s| resolves(&s)).err();
-        match problem {
-            None => tell!("{}: ok", file.display()),
-            Some(diagnostics) => {
-                bad += 1;
-                complain(&diagnostics);
-            }
-        }
-    }
-    if files.is_empty() {
-        let message = "no scenario file was found".to_owned();
-        return Err(Diagnostics::one("command line", Problem::new(Fault::Command, "no-files", message)));
-    }
-    Ok(if bad == 0 { 0 } else { USAGE })
-}
-
-/// Whether a scenario can be resolved; one that draws, whatever some seeds draw.
-fn resolves(scenario: &Scenario) -> Result<(), Diagnostics> {
-    let seeds = if scenario.draw.is_empty() { 1 } else { SEEDS_CHECKED };
-    let first = scenario.seed.unwrap_or(0);
-    (first..first.saturating_add(seeds))
-        .try_for_each(|seed| Plan::resolve_all(scenario, Some(seed), &Overrides::default()).map(|_| ()))
-}
-
-/// Seeds whose draws `check` looks at.
-const SEEDS_CHECKED: u64 = 50;
-
-/// Scenario files of a folder, in order of name; a file stands for itself.
-pub fn collect(path: &Path, into: &mut Vec<PathBuf>) {
-    if !path.is_dir() {
-        return into.push(path.to_path_buf());
-    }
-    let mut inside: Vec<PathBuf> = std::fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path()).collect();
-    inside.sort();
-    for entry in inside {
-        let hidden = entry.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.') || n == "src");
-        if entry.is_dir() && !hidden {
-            collect(&entry, into);
-        } else if entry.extension().is_some_and(|e| e == "toml") && entry.file_name().is_some_and(|n| n != "Cargo.toml")
-        {
-            into.push(entry);
-        }
+/// What an event traced, as trace.ndjson has it.
+fn traced_in_words(traced: &[TraceEvent]) -> String {
+    let line = |event: &TraceEvent| format!("node {}: {:?}", event.node.0, event.trace);
+    match traced {
+        [] => "it traced nothing".to_owned(),
+        some => some.iter().map(line).collect::<Vec<_>>().join("; "),
     }
 }
 
@@ -563,6 +556,7 @@ fn report(path: &Path, page: Option<&Path>) -> Result<u8, Diagnostics> {
         None if path.is_dir() => path.join("report.html"),
         None => path.with_file_name("report.html"),
     };
+    folder::is_no_record(&target)?;
     std::fs::write(&target, html::page(&record)).map_err(|e| {
         let message = format!("the page cannot be written to {}: {e}", target.display());
         Diagnostics::one("output", Problem::new(Fault::Command, "unwritable", message))

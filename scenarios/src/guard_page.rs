@@ -1,7 +1,7 @@
 //! The registry of guards and quirks as a page, `model/GUARDS.md`: what each one says, where it comes from, what breaks without
 //! it, and the scenario file that proves so. Generated, so that it cannot say anything else than registry and files do.
 
-use crate::cli::collect;
+use crate::commands::check::collect;
 use crate::format::{Diagnostics, Scenario};
 use mirrorlab_model::guards::{self, unseen, Kind, Row};
 use std::collections::BTreeMap;

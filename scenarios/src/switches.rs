@@ -31,8 +31,19 @@ impl Switches {
     /// What it means. Names of guards and quirks are checked where the plan is resolved.
     ///
     /// # Errors
-    /// A profile that does not exist.
+    /// A profile that does not exist; a name that is switched both on and off.
     pub fn overrides(&self) -> Result<Overrides, Diagnostics> {
+        for ((off, offs), (on, ons)) in [
+            (("--guard-off", &self.guard_off), ("--guard-on", &self.guard_on)),
+            (("--quirk-off", &self.quirk_off), ("--quirk", &self.quirk)),
+        ] {
+            if let Some(both) = offs.iter().find(|name| ons.contains(name)) {
+                let both = crate::units::clip(both, 60);
+                let message = format!("`{both}` is switched by {off} and by {on}");
+                let problem = Problem::new(Fault::Command, "conflict", message).help("leave one of the two out");
+                return Err(Diagnostics::one("command line", problem));
+            }
+        }
         Ok(Overrides {
             profile: self.profile.as_deref().map(profile).transpose()?,
             guards_off: self.guard_off.clone(),

@@ -188,6 +188,79 @@ fn runs_of_files_of_one_name_stay_apart() {
     assert!(again.status.success(), "{}", text(&again.stderr));
 }
 
+/// Files that are called alike, wherever they lie: none takes the place of another, and each finds its own again.
+#[test]
+fn files_that_are_called_alike_have_folders_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let file = "title = \"t\"\n[clusters.east]\nbrokers = 1\n[phases]\nsafety = \"1 s\"\n\
+                [expect]\nmust_reach = [\"elected\"]\n";
+    let outside = other.path().join("scenarios/same.toml");
+    let below = ["same.toml", "scenarios/same.toml", "one/x/same.toml", "two/x/same.toml", "one/scenarios/same.toml"];
+    let all: Vec<PathBuf> = below.iter().map(|path| folder.path().join(path)).chain([outside.clone()]).collect();
+    for path in &all {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, file).unwrap();
+    }
+    let home = |path: &str| {
+        let out = mirrorlab(folder.path(), &["run", path]);
+        let told = text(&out.stdout);
+        assert_eq!(out.status.code(), Some(4), "{told}{}", text(&out.stderr));
+        told.lines().find_map(|line| line.strip_prefix("run folder  ")).unwrap_or_else(|| panic!("{told}")).to_owned()
+    };
+    let run = |_: usize| below.iter().copied().chain([outside.to_str().unwrap()]).map(home).collect::<Vec<String>>();
+    let (first, second) = (run(1), run(2));
+    assert_eq!(first, second);
+    let distinct: std::collections::BTreeSet<&String> = first.iter().collect();
+    assert_eq!(distinct.len(), all.len(), "{first:?}");
+    assert_eq!((&*first[1], &*first[2]), ("runs/same/0", "runs/one/x/same/0"));
+    // In a sweep, too.
+    let out = mirrorlab(folder.path(), &["sweep", "one/x", "two/x", "--seeds", "0..1", "--out", "s", "--json"]);
+    let summary: mirrorlab_reports::sweep::Summary = serde_json::from_slice(&out.stdout).unwrap();
+    let folders: Vec<&str> = summary.groups.iter().map(|group| &*group.folder).collect();
+    assert!(folders.len() == 2 && folders[0] != folders[1], "{folders:?}");
+    assert!(folders.iter().all(|run| folder.path().join(run).join("plan.toml").is_file()), "{folders:?}");
+}
+
+/// A run and a sweep do not share a folder, and a plan that is replayed from its file does not take the place of another.
+#[test]
+fn no_record_takes_the_place_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "title = \"t\"\n[clusters.east]\nbrokers = 1\n[phases]\nsafety = \"1 s\"\n";
+    std::fs::write(folder.path().join("t.toml"), file).unwrap();
+    let run = |arguments: &[&str]| {
+        let out = mirrorlab(folder.path(), arguments);
+        (out.status.code(), text(&out.stderr))
+    };
+    assert_eq!(run(&["run", "t.toml"]).0, Some(0));
+    let own = folder.path().join("runs/t/0");
+    let record = std::fs::read(own.join("summary.json")).unwrap();
+    for arguments in [
+        &["sweep", "t.toml", "--seeds", "0..2", "--out", "runs/t/0"][..],
+        &["report", "runs/t/0", "--html", "runs/t/0/summary.json"],
+        &["sweep", "t.toml", "--seeds", "0..2", "--junit", "runs/t/0/plan.toml"],
+    ] {
+        let (code, told) = run(arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {told}");
+        assert!(told.contains("would be overwritten") || told.contains("it stays as it is"), "{told}");
+    }
+    assert_eq!(run(&["sweep", "t.toml", "--seeds", "0..1", "--out", "s"]).0, Some(0));
+    let (code, told) = run(&["run", "t.toml", "--out", "s"]);
+    assert_eq!((code, told.contains("holds the record of a sweep")), (Some(2), true), "{told}");
+    // Another plan of the same scenario and seed.
+    let plan = std::fs::read_to_string(own.join("plan.toml")).unwrap();
+    std::fs::create_dir(own.join("shrunk")).unwrap();
+    std::fs::write(own.join("shrunk/plan.toml"), plan.replace("1 s", "2 s")).unwrap();
+    assert_eq!(run(&["replay", "runs/t/0/shrunk/plan.toml"]).0, Some(0));
+    assert_eq!(std::fs::read(own.join("summary.json")).unwrap(), record);
+    assert_eq!(std::fs::read_to_string(own.join("plan.toml")).unwrap(), plan);
+    // The same plan keeps what was made of it; another run does not.
+    assert_eq!(run(&["replay", "runs/t/0"]).0, Some(0));
+    assert!(own.join("shrunk/plan.toml").is_file());
+    assert_eq!(run(&["run", "t.toml"]).0, Some(0));
+    assert!(!own.join("shrunk").exists());
+}
+
 #[test]
 fn a_step_that_no_run_carries_out_is_refused() {
     let producer = "[producers.shop]\non = \"east\"\ntopic = \"orders\"\nrate = \"1/s\"\n";
@@ -256,6 +329,93 @@ fn outputs_are_looked_at_first_and_plain() {
     let out = mirrorlab(folder.path(), &["run", short, "--log", "info"]);
     let told = text(&out.stderr);
     assert!(told.contains("INFO") && !told.contains('\u{1b}'), "{told}");
+}
+
+/// Names that are near, options that contradict each other, numbers that no run takes: what is wrong, and what to do.
+#[test]
+fn slips_of_the_command_line_are_told_with_what_was_meant() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "title = \"t\"\n[clusters.east]\nbrokers = 1\n[topics.t]\non = \"east\"\n[phases]\nsafety = \"1 s\"\n";
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("tour.toml", file);
+    write("seeds.toml", &format!("matrix = {{ seed = [1, 2] }}\n{file}"));
+    let out = |arguments: &[&str]| {
+        let out = mirrorlab(folder.path(), arguments);
+        (out.status.code(), text(&out.stdout) + &text(&out.stderr))
+    };
+    let refused = |arguments: &[&str], part: &str| {
+        let (code, told) = out(arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {told}");
+        assert!(told.contains(part), "{arguments:?}: {told}");
+    };
+    refused(&["run", "tuor.toml"], "did you mean `tour.toml`?");
+    let guard = "FetchOffsetMatches";
+    refused(
+        &["run", "tour.toml", "--guard-off", guard, "--guard-on", guard],
+        "is switched by --guard-off and by --guard-on",
+    );
+    let quirk = "StopRecomputesPosition";
+    refused(&["run", "tour.toml", "--quirk", quirk, "--quirk-off", quirk], "is switched by --quirk-off and by --quirk");
+    refused(&["run", "seeds.toml", "--seed", "7"], "`seed` is a key of this file's matrix");
+    refused(&["sweep", "seeds.toml", "--seeds", "0..2"], "`seed` is a key of this file's matrix");
+    assert_eq!(out(&["run", "seeds.toml"]).0, Some(0));
+    refused(&["absence", "tour.toml", "--samples", "0"], "--samples");
+    refused(&["absence", "tour.toml", "--samples", "4000000000"], "1..=10000");
+    refused(&["why", "tour.toml", "--reseeds", "4000000000"], "0..=1000");
+    let (code, told) = out(&["absence", "tour.toml", "--samples", "3"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("0 of 3 samples were tried"), "{told}");
+    assert_eq!(out(&["run", "tour.toml"]).0, Some(0));
+    refused(
+        &["report", "runs"],
+        "name one of `runs/seeds/1`, `runs/tour/0`; `mirrorlab census runs` adds all of them up",
+    );
+}
+
+/// Links that lead back, files that begin with a dot and names that are no text end nothing and are not read twice.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_is_read_once_whatever_links_lead_back() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let file = "title = \"t\"\n[clusters.east]\nbrokers = 1\n";
+    std::fs::create_dir(folder.path().join("a")).unwrap();
+    for name in ["a/one.toml", "two.toml"] {
+        std::fs::write(folder.path().join(name), file).unwrap();
+    }
+    std::fs::write(folder.path().join(".rustfmt.toml"), "max_width = 120\n").unwrap();
+    std::os::unix::fs::symlink("..", folder.path().join("a/back")).unwrap();
+    std::os::unix::fs::symlink("a", folder.path().join("again")).unwrap();
+    let out = mirrorlab(folder.path(), &["check", "."]);
+    assert_eq!((out.status.code(), text(&out.stdout)), (Some(0), "./a/one.toml: ok\n./two.toml: ok\n".to_owned()));
+    let odd = folder.path().join(std::ffi::OsStr::from_bytes(b"\xff.toml"));
+    std::fs::write(odd, file).unwrap();
+    let out = mirrorlab(folder.path(), &["check", "."]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("the name of this file is not UTF-8; rename it"), "{}", text(&out.stderr));
+}
+
+/// What was to be printed and is lost is no success; a reader who has enough is none who complains.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_device_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let short = scenarios().join("replication/short.toml");
+    let short = short.to_str().unwrap();
+    let full = |arguments: &[&str]| {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mirrorlab"));
+        let out = command.args(arguments).current_dir(folder.path()).stdout(full).output().unwrap();
+        (out.status.code(), text(&out.stderr))
+    };
+    for arguments in [&["run", short, "--json"][..], &["check", short], &["schema"], &["guards"], &["--help"]] {
+        let (code, told) = full(arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {told}");
+        assert!(told.contains("standard output: it cannot be written: "), "{arguments:?}: {told}");
+    }
+    let script = "\"$0\" guards | head -n 1 >/dev/null; exit ${PIPESTATUS[0]}";
+    let piped = Command::new("bash").args(["-c", script, env!("CARGO_BIN_EXE_mirrorlab")]).output().unwrap();
+    assert_eq!((piped.status.code(), text(&piped.stderr)), (Some(0), String::new()));
 }
 
 /// What a cluster refused of a step's order is part of what is printed.

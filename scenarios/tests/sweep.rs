@@ -100,7 +100,7 @@ fn an_interrupted_sweep_ends_cleanly_and_keeps_its_results() {
     let told = text(&out.stderr);
     assert_eq!(code(&out), 6, "{told}");
     assert!(told.contains("the same command goes on with it"), "{told}");
-    assert!(text(&out.stdout).contains("runs are missing"));
+    assert!(text(&out.stdout).contains("runs are missing") && !text(&out.stdout).contains("verdict     pass"));
     assert!(runs(&results).iter().all(|run| run.verdict.name() == "pass"), "a run that was ended is told as one");
     let summary = std::fs::read(folder.path().join("s/summary.json")).unwrap();
     let summary: Summary = serde_json::from_slice(&summary).unwrap();
@@ -164,16 +164,27 @@ fn a_worker_that_is_killed_costs_its_seed_only() {
     let long = SMALL.replace("2 s", "300 s").replace("20/s", "200/s");
     std::fs::write(folder.path().join("a.toml"), long).unwrap();
     let arguments = ["sweep", "a.toml", "--seeds", "0..3", "--jobs", "1", "--out", "s"];
-    let mut child = command(folder.path(), &arguments).stdout(Stdio::piped()).spawn().unwrap();
+    let child = command(folder.path(), &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.unwrap();
     let worker = worker_of(&mut child);
     assert!(Command::new("kill").args(["-KILL", &worker.to_string()]).status().unwrap().success());
     let out = child.wait_with_output().unwrap();
     let told = text(&out.stdout);
-    assert_eq!(code(&out), 101, "{told}");
-    assert!(told.contains("its process ended: signal: 9"), "{told}");
-    let verdicts: Vec<&str> =
-        runs(&folder.path().join("s/results-1of1.ndjson")).iter().map(|run| run.verdict.name()).collect();
-    assert_eq!(verdicts, ["panic", "pass", "pass"]);
+    // It says nothing about the program.
+    assert_eq!(code(&out), 6, "{told}");
+    assert!(told.contains("killed from outside, by signal 9"), "{told}");
+    assert!(
+        text(&out.stderr).contains("processes were killed from outside after 2 of 3 runs"),
+        "{}",
+        text(&out.stderr)
+    );
+    let results = folder.path().join("s/results-1of1.ndjson");
+    let verdicts = || runs(&results).iter().map(|run| run.verdict.name()).collect::<Vec<&str>>();
+    assert_eq!(verdicts(), ["unknown", "pass", "pass"]);
+    // It is run again.
+    let out = mirrorlab(folder.path(), &[&arguments[..], &["--junit", "j.xml"]].concat());
+    assert_eq!((code(&out), verdicts()), (0, vec!["unknown", "pass", "pass", "pass"]), "{}", text(&out.stdout));
+    assert!(std::fs::read_to_string(folder.path().join("j.xml")).unwrap().contains("tests=\"3\" failures=\"0\""));
 }
 
 #[cfg(target_os = "linux")]
@@ -200,11 +211,11 @@ fn a_sweep_that_loses_a_worker_and_is_killed_itself_goes_on() {
     let after = runs(&results);
     assert_eq!(&after[..before.len()], before);
     let distinct: BTreeSet<u64> = after.iter().map(|run| run.seed).collect();
-    assert_eq!((after.len(), distinct.len()), (400, 400));
-    // The seed that its worker was killed with is told as that, and as nothing else; between two seeds it costs none.
+    // The seed that its worker was killed with is told as that, and run again; between two seeds it costs none.
     let lost: Vec<&Finished> = after.iter().filter(|run| run.verdict.name() != "pass").collect();
-    assert!(lost.len() <= 1 && lost.iter().all(|run| run.reason.contains("signal: 9")), "{lost:?}");
-    assert_eq!(code(&out), if lost.is_empty() { 0 } else { 101 }, "{}", text(&out.stdout));
+    assert!(lost.len() <= 1 && lost.iter().all(|run| run.reason.contains("by signal 9")), "{lost:?}");
+    assert_eq!((after.len() - lost.len(), distinct.len()), (400, 400));
+    assert_eq!(code(&out), 0, "{}", text(&out.stdout));
 }
 
 /// The process id of a sweep's worker, once it has one.
@@ -253,9 +264,18 @@ fn a_run_whose_budget_is_over_is_unknown() {
     assert_eq!(code(&out), 6);
     assert!(text(&out.stdout).contains("given up after 100 events, which is the budget"), "{}", text(&out.stdout));
     assert_eq!(runs(&folder.path().join("e/results-1of1.ndjson"))[0].events, 100);
-    // A sweep that is over in time has failed of nothing.
-    let out = sweep(&["--for", "1 ms", "--out", "t"]);
-    assert_eq!(code(&out), 0, "{}", text(&out.stdout));
+    // One whose time is over has failed of nothing, and has not passed.
+    let out = mirrorlab(folder.path(), &["sweep", "a.toml", "--seeds", "0..100000", "--for", "1 ms", "--out", "t"]);
+    let told = text(&out.stdout);
+    assert_eq!(code(&out), 6, "{told}");
+    assert!(
+        !told.contains("verdict     pass") && told.contains("of 100,000 runs are over, and none of these failed"),
+        "{told}"
+    );
+    assert!(text(&out.stderr).contains("its time is over (--for) after"), "{}", text(&out.stderr));
+    let summary = std::fs::read(folder.path().join("t/summary.json")).unwrap();
+    let summary: Summary = serde_json::from_slice(&summary).unwrap();
+    assert_eq!(summary.verdict.map(|verdict| verdict.name()), Some("unknown"));
 }
 
 #[test]
@@ -281,4 +301,25 @@ fn arguments_that_are_wrong_cost_nothing() {
     assert!(told(&["a.toml", "--seeds", "0..2", "--junit", "no/such/folder.xml"]).contains("cannot be written"));
     std::fs::create_dir(folder.path().join("empty")).unwrap();
     assert!(told(&["empty", "--seeds", "0..2"]).contains("no scenario file was found in empty"));
+}
+
+/// A part of a sweep is done when its own runs are over; the whole has not passed before all parts are there.
+#[test]
+fn a_shard_that_passed_is_no_sweep_that_passed() {
+    let folder = folder(&[("a.toml", "")]);
+    let sweep = |shard: &str| {
+        let out = mirrorlab(folder.path(), &["sweep", "a.toml", "--seeds", "0..4", "--shard", shard, "--out", "s"]);
+        (code(&out), text(&out.stdout))
+    };
+    let (first, told) = sweep("1/2");
+    assert_eq!(first, 0, "{told}");
+    assert!(
+        told.contains("verdict     unknown: 2 of 4 runs are over") && told.contains("shard       1/2: 2 of 2"),
+        "{told}"
+    );
+    assert_eq!(code(&mirrorlab(folder.path(), &["report", "s"])), 6);
+    let (second, told) = sweep("2/2");
+    assert_eq!(second, 0, "{told}");
+    assert!(told.contains("verdict     pass: 4 runs"), "{told}");
+    assert_eq!(code(&mirrorlab(folder.path(), &["report", "s"])), 0);
 }

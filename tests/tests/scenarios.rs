@@ -13,7 +13,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use mirrorlab_reports::record::{Record, Verdict};
 use mirrorlab_reports::text;
 use mirrorlab_scenarios::api::Experiment;
-use mirrorlab_scenarios::cli::collect;
+use mirrorlab_scenarios::commands::check::collect;
 use mirrorlab_scenarios::format::{Profile, Scenario, Tier};
 use std::ops::Range;
 use std::path::Path;

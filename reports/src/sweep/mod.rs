@@ -157,6 +157,9 @@ pub struct Finished {
     /// Simulated seconds.
     #[serde(default)]
     pub simulated_s: f64,
+    /// True: its process was killed from outside, which says nothing about the run. It is run again once.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub killed: bool,
     /// Wall seconds of the run.
     #[serde(default)]
     pub wall_s: f64,
@@ -203,6 +206,7 @@ impl Finished {
             repro: if failed { record.repro.clone() } else { String::new() },
             trace_hash: record.trace_hash.clone(),
             twice: false,
+            killed: false,
             events: record.events,
             messages: record.messages,
             appends: record.appends,
@@ -232,6 +236,7 @@ impl Finished {
             repro,
             trace_hash: String::new(),
             twice: false,
+            killed: false,
             events: 0,
             messages: 0,
             appends: 0,
@@ -245,6 +250,21 @@ impl Finished {
             passed: Vec::new(),
         }
     }
+}
+
+/// The runs of a file's lines, each once: of one whose process was killed from outside, what it came to when it was run again.
+pub fn distinct<'a>(runs: impl IntoIterator<Item = &'a Finished>) -> Vec<&'a Finished> {
+    let mut places = BTreeMap::new();
+    let mut all: Vec<&Finished> = Vec::new();
+    for run in runs {
+        let place = *places.entry((&*run.scenario, run.seed)).or_insert(all.len());
+        match all.get_mut(place) {
+            None => all.push(run),
+            Some(before) if before.killed => *before = run,
+            Some(_) => {}
+        }
+    }
+    all
 }
 
 fn others(record: &Record, first: &str) -> Vec<String> {
@@ -299,7 +319,7 @@ pub struct Summary {
     pub seeds: (u64, u64),
     /// What the command line switched over the files.
     pub options: String,
-    /// The worst verdict, in the order 101, 5, 1, 3, 7, 4, 6.
+    /// The worst verdict, in the order 101, 5, 1, 3, 7, 4, 6; a part that passed, of a whole that is not over, is unknown.
     pub verdict: Option<Verdict>,
     /// Runs of the whole sweep.
     pub planned: u64,
@@ -355,7 +375,12 @@ pub struct Totals {
     /// Wall seconds of the shards, and runs per second of each.
     clocks: BTreeMap<(u32, u32), Clock>,
     current: (u32, u32),
+    /// Runs whose process was killed from outside, and nothing else so far: how often, and their line.
+    killed: BTreeMap<(String, u64), (u32, Box<Finished>)>,
 }
+
+/// Runs of which the process may be killed from outside before they are given up.
+const KILLED_MAX: u32 = 2;
 
 /// The time that a shard took: that of every process that added to its file.
 #[derive(Clone, Copy, Debug, Default)]
@@ -384,21 +409,44 @@ impl Totals {
         }
     }
 
-    /// Whether a run is over.
+    /// The scenario files of the sweep, as they are named.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.head.iter().flat_map(Head::paths)
+    }
+
+    /// Whether a run is over. One whose process was killed from outside is, if that came twice.
     #[must_use]
     pub fn has(&self, scenario: &str, seed: u64) -> bool {
         self.seen.get(scenario).is_some_and(|seeds| seeds.contains(&seed))
+            || self.killed.get(&(scenario.to_owned(), seed)).is_some_and(|(times, _)| *times >= KILLED_MAX)
     }
 
     /// Those that are over.
     pub fn over(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.seen.iter().flat_map(|(scenario, seeds)| seeds.iter().map(|seed| (scenario.as_str(), *seed)))
+        let killed = self.killed.iter().filter(|(_, (times, _))| *times >= KILLED_MAX);
+        let killed = killed.map(|((scenario, seed), _)| (scenario.as_str(), *seed));
+        let all = self.seen.iter().flat_map(|(scenario, seeds)| seeds.iter().map(|seed| (scenario.as_str(), *seed)));
+        all.chain(killed)
     }
 
     /// How many are.
     #[must_use]
     pub fn runs(&self) -> u64 {
-        self.sum.runs
+        self.over().count() as u64
+    }
+
+    /// Runs that are to be run again, as their process was killed from outside.
+    #[must_use]
+    pub fn killed(&self) -> u64 {
+        self.killed.values().filter(|(times, _)| *times < KILLED_MAX).count() as u64
+    }
+
+    /// The worst verdict so far, whatever is missing.
+    #[must_use]
+    pub fn worst(&self) -> Option<Verdict> {
+        let killed = (!self.killed.is_empty()).then_some(Verdict::Unknown);
+        let all = self.sum.verdict.into_iter().chain(killed);
+        (self.sum.runs > 0 || killed.is_some()).then(|| rows::worst(all))
     }
 
     /// Those of them that did not pass.
@@ -414,6 +462,17 @@ impl Totals {
     }
 
     fn run(&mut self, run: &Finished) {
+        let place = (run.scenario.clone(), run.seed);
+        if run.killed && !self.seen.get(&run.scenario).is_some_and(|seeds| seeds.contains(&run.seed)) {
+            // What comes of it when it is run again is what counts.
+            self.killed.entry(place).or_insert_with(|| (0, Box::new(run.clone()))).0 += 1;
+            return;
+        }
+        self.killed.remove(&place);
+        self.count(run);
+    }
+
+    fn count(&mut self, run: &Finished) {
         if !self.seen.entry(run.scenario.clone()).or_default().insert(run.seed) {
             return;
         }
@@ -452,6 +511,12 @@ impl Totals {
     /// The summary of what was read.
     #[must_use]
     pub fn summary(&self) -> Summary {
+        if !self.killed.is_empty() {
+            let mut whole = self.clone();
+            let killed = std::mem::take(&mut whole.killed);
+            killed.into_values().for_each(|(_, run)| whole.count(&run));
+            return whole.summary();
+        }
         let mut sum = self.sum.clone();
         if let Some(head) = &self.head {
             sum.seeds = head.seeds;
@@ -466,6 +531,10 @@ impl Totals {
         } else {
             (self.shards.len() as u64, u64::from(of))
         };
+        // A part of a sweep is not passed, whatever the rest may come to.
+        if sum.runs < sum.planned {
+            sum.verdict = Some(rows::worst(sum.verdict.into_iter().chain([Verdict::Unknown])));
+        }
         sum.groups = self.groups.told();
         sum.files = self.files.values().cloned().collect();
         for clock in self.clocks.values() {
@@ -480,12 +549,10 @@ impl Totals {
 }
 
 impl Summary {
-    /// The exit code: the worst verdict's, and unknown if a whole shard left nothing.
+    /// The exit code: the worst verdict's, and unknown if a part is missing.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
-        let lacks = self.shards.0 < self.shards.1;
-        let verdicts = self.verdict.into_iter().chain(lacks.then_some(Verdict::Unknown));
-        rows::worst(verdicts).exit_code()
+        self.verdict.unwrap_or(Verdict::Unknown).exit_code()
     }
 
     /// Runs that did not pass.

@@ -119,7 +119,8 @@ fn shards_are_summed_and_a_run_counts_once() {
     assert!(summary.guards_hit.contains("FetchOffsetMatches"));
     assert_eq!((summary.shards, summary.exit_code()), ((2, 2), 7));
     let half = totals(first).summary();
-    assert_eq!((half.shards, half.verdict, half.exit_code()), ((1, 2), Some(Verdict::Pass), 6));
+    // What is there has passed; the whole has not.
+    assert_eq!((half.shards, half.verdict, half.exit_code()), ((1, 2), Some(Verdict::Unknown), 6));
 }
 
 #[test]
@@ -184,4 +185,38 @@ fn a_line_reads_back() {
         let text = serde_json::to_string(&line).unwrap();
         assert_eq!(serde_json::from_str::<Line>(&text).unwrap(), line);
     }
+}
+
+#[test]
+fn a_run_whose_process_was_killed_from_outside_is_run_again_once() {
+    let lost = |seed| {
+        let run = Finished::without_record("a.toml", seed, Verdict::Unknown, "killed".into(), String::new());
+        Line::Run(Box::new(Finished { killed: true, ..run }))
+    };
+    let held = |seed| {
+        let run = Finished::without_record("a.toml", seed, Verdict::Pass, String::new(), String::new());
+        Line::Run(Box::new(run))
+    };
+    let totals = |lines: &[Line]| {
+        let mut totals = Totals::default();
+        let file = FileMark { path: "a.toml".into(), hash: "1".into() };
+        totals.add(&Line::Head(Head { files: vec![file], seeds: (0, 1), shard: (1, 1), ..Head::default() }));
+        lines.iter().for_each(|line| totals.add(line));
+        totals
+    };
+    let seen = |lines: &[Line]| {
+        let totals = totals(lines);
+        let summary = totals.summary();
+        (totals.has("a.toml", 0), totals.killed(), summary.runs, summary.verdict)
+    };
+    assert_eq!(seen(&[lost(0)]), (false, 1, 1, Some(Verdict::Unknown)));
+    assert_eq!(seen(&[lost(0), held(0)]), (true, 0, 1, Some(Verdict::Pass)));
+    assert_eq!(seen(&[held(0), lost(0)]), (true, 0, 1, Some(Verdict::Pass)));
+    assert_eq!(seen(&[lost(0), lost(0)]), (true, 0, 1, Some(Verdict::Unknown)));
+    let lines = [lost(0), held(1), held(0)];
+    let runs = distinct(lines.iter().filter_map(Line::run));
+    assert_eq!(
+        runs.iter().map(|run| (run.seed, run.verdict)).collect::<Vec<_>>(),
+        [(0, Verdict::Pass), (1, Verdict::Pass)]
+    );
 }

@@ -103,6 +103,10 @@ pub fn verdict(sweep: &Summary) -> String {
     match sweep.verdict {
         None => "unknown: nothing was run".to_owned(),
         Some(Verdict::Pass) => format!("pass: {} runs, every check held", count(sweep.runs)),
+        Some(Verdict::Unknown) if failed == 0 => {
+            let (runs, planned) = (count(sweep.runs), count(sweep.planned));
+            format!("unknown: {runs} of {planned} runs are over, and none of these failed")
+        }
         Some(worst) => {
             let groups = sweep.groups.len() as u64;
             let name = worst.name();

@@ -5,9 +5,9 @@ use crate::folder;
 use crate::format::{Diagnostics, Fault, Problem, Scenario};
 use crate::plan::{Overrides, Plan};
 use crate::run::Job;
+use crate::tell::tell;
 use mirrorlab_reports::record::Verdict;
 use mirrorlab_reports::worst;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// What is to be done.
@@ -42,8 +42,11 @@ pub fn absence(options: &Options<'_>) -> Result<u8, Diagnostics> {
         let plan = &job.plan;
         let plans = write(options, plan, &absence)?;
         verdicts.push(verdict(&absence));
-        let told = if options.json { json(&absence, &plans) } else { text(&path, &label, plan, &absence, &plans) };
-        let _ = writeln!(std::io::stdout(), "{}", told.trim_end());
+        let told = match options.json {
+            true => json(&absence, &plans, options.samples),
+            false => text(&path, &label, plan, &absence, &plans, options.samples),
+        };
+        tell!("{}", told.trim_end());
     }
     Ok(worst(verdicts).exit_code())
 }
@@ -61,7 +64,7 @@ const fn harms(tried: &Tried) -> bool {
 
 /// The plan of each absence that harms, by its number.
 fn write(options: &Options<'_>, plan: &Plan, absence: &Absence) -> Result<Vec<Option<PathBuf>>, Diagnostics> {
-    let below = folder::folder_of(options.out, &plan.plan.scenario, plan.seed);
+    let below = options.out.map_or_else(|| folder::home_of(options.scenario, plan), Path::to_path_buf);
     let mut plans = Vec::new();
     for (n, tried) in absence.tried.iter().enumerate() {
         if !harms(tried) {
@@ -87,7 +90,7 @@ fn words(came: &Came) -> (&'static str, String) {
     }
 }
 
-fn text(path: &str, label: &str, plan: &Plan, absence: &Absence, plans: &[Option<PathBuf>]) -> String {
+fn text(path: &str, label: &str, plan: &Plan, absence: &Absence, plans: &[Option<PathBuf>], wanted: u32) -> String {
     let row = if label.is_empty() { String::new() } else { format!(" [{label}]") };
     let mut out = format!("absence     {path}{row} seed {}: {} decisions\n", plan.seed, absence.decisions);
     if absence.record.verdict != Verdict::Pass {
@@ -117,11 +120,15 @@ fn text(path: &str, label: &str, plan: &Plan, absence: &Absence, plans: &[Option
         0 => format!("pass: {} absences changed nothing", tried - apart),
         n => format!("stall: L18, {n} of {tried} absences did harm"),
     };
+    if tried < wanted as usize {
+        let why = "at the others nobody may be absent: every node is needed, or a fault is under way";
+        out.push_str(&format!("fewer       {tried} of {wanted} samples were tried; {why}\n"));
+    }
     out.push_str(&format!("verdict     {verdict}\n"));
     out
 }
 
-fn json(absence: &Absence, plans: &[Option<PathBuf>]) -> String {
+fn json(absence: &Absence, plans: &[Option<PathBuf>], wanted: u32) -> String {
     let rows: Vec<serde_json::Value> = absence
         .tried
         .iter()
@@ -144,6 +151,8 @@ fn json(absence: &Absence, plans: &[Option<PathBuf>]) -> String {
         "verdict": verdict(absence).name(),
         "without": absence.record.verdict.name(),
         "decisions": absence.decisions,
+        "samples": wanted,
+        "tried": absence.tried.len(),
         "violations": absence.violations(),
         "rows": rows,
     });

@@ -3,10 +3,10 @@
 use crate::census::known;
 use crate::commands::named;
 use crate::format::{Diagnostics, Fault, Problem};
+use crate::tell::tell;
 use mirrorlab_reports::census::{add, page, runs, text, Counts};
 use mirrorlab_reports::load::LoadError;
 use serde_json::Value;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Folders within folders that are looked into.
@@ -31,13 +31,14 @@ pub fn census(paths: &[PathBuf], html: Option<&Path>, json: bool) -> Result<u8, 
     }
     let known = known();
     if let Some(html) = html {
+        crate::folder::is_no_record(html)?;
         std::fs::write(html, page(&counts, &known)).map_err(|e| {
             let message = format!("the page cannot be written to {}: {e}", html.display());
             Diagnostics::one("output", Problem::new(Fault::Command, "unwritable", message))
         })?;
     }
     let shown = if json { serde_json::to_string_pretty(&counts).unwrap_or_default() } else { text(&counts, &known) };
-    let _ = writeln!(std::io::stdout(), "{}", shown.trim_end());
+    tell!("{}", shown.trim_end());
     Ok(0)
 }
 

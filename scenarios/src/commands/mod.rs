@@ -3,6 +3,7 @@
 
 pub mod absence;
 pub mod census;
+pub mod check;
 pub mod lists;
 pub mod named;
 pub mod shrink;

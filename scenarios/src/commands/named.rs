@@ -33,6 +33,18 @@ pub fn plan_file(path: &Path) -> Result<PathBuf, Diagnostics> {
 pub fn unreadable(path: &Path, error: &LoadError) -> Diagnostics {
     match error {
         LoadError::Missing(_) => missing(path),
+        LoadError::Empty(_) if !runs_below(path).is_empty() => {
+            let runs = runs_below(path);
+            let more = if runs.len() > LISTED { ", …" } else { "" };
+            let shown: Vec<String> = runs.iter().take(LISTED).map(|run| format!("`{}`", run.display())).collect();
+            let message = "this is a folder of runs, and a report is of one";
+            let help = format!(
+                "name one of {}{more}; `mirrorlab census {}` adds all of them up",
+                shown.join(", "),
+                path.display()
+            );
+            Diagnostics::one(&path.display().to_string(), Problem::new(Fault::Command, "no-run", message).help(help))
+        }
         LoadError::Empty(_) => {
             let problem = Problem::new(Fault::Command, "no-run", "there is no summary.json in or below this folder");
             Diagnostics::one(&path.display().to_string(), problem.help(beside(path, None)))
@@ -79,6 +91,27 @@ fn beside(folder: &Path, how: Option<&str>) -> String {
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     format!("there are {}{more}; {how}", shown.join(", "))
 }
+
+/// Folders below a folder that hold a summary, in order of name: some of them are enough.
+fn runs_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut left: Vec<(PathBuf, usize)> = vec![(folder.to_path_buf(), 0)];
+    while let Some((at, depth)) = left.pop() {
+        let is_link = at.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
+        if depth > DEPTH_MAX || found.len() > LISTED || is_link && depth > 0 {
+            continue;
+        }
+        if depth > 0 && at.join(mirrorlab_reports::load::SUMMARY).is_file() {
+            found.push(at);
+            continue;
+        }
+        left.extend(entries(&at).into_iter().rev().map(|name| (at.join(name), depth + 1)));
+    }
+    found
+}
+
+/// Folders within folders that runs are looked for in.
+const DEPTH_MAX: usize = 6;
 
 /// The folders in a folder, in order of name.
 fn entries(folder: &Path) -> Vec<String> {

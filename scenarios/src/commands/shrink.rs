@@ -6,6 +6,7 @@ use crate::format::{Diagnostics, Fault, Problem};
 use crate::plan::Plan;
 use crate::shrink::memory::OnDisk;
 use crate::shrink::{found, shrink_with, Budget, Measure, Refused, Shrunk};
+use crate::tell::tell;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mirrorlab_reports::record::Verdict;
 use std::io::Write as _;
@@ -31,7 +32,7 @@ pub struct Options<'a> {
 pub fn shrink(options: &Options<'_>) -> Result<u8, Diagnostics> {
     let file = plan_file(options.path)?;
     let plan = Plan::load(&file)?;
-    let beside = || file.parent().unwrap_or(Path::new("")).join("shrunk");
+    let beside = || file.parent().unwrap_or(Path::new("")).join(folder::SHRUNK);
     let out = options.out.map_or_else(beside, Path::to_path_buf);
     let bar = ProgressBar::new(options.tries).with_style(
         ProgressStyle::with_template("{pos} of at most {len} tries, {elapsed}: {msg}")
@@ -40,6 +41,7 @@ pub fn shrink(options: &Options<'_>) -> Result<u8, Diagnostics> {
     if options.json {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
+    let _held = folder::Held::take(&out)?;
     let mut memory = OnDisk::open(&out, &plan.to_toml()?, Some(bar.clone()))?;
     let known = memory.known();
     if known > 0 && !options.json {
@@ -61,7 +63,7 @@ pub fn shrink(options: &Options<'_>) -> Result<u8, Diagnostics> {
     };
     let written = write(&out, &shrunk, &file)?;
     let told = if options.json { json(&shrunk, &written) } else { text(&shrunk, &written) };
-    let _ = writeln!(std::io::stdout(), "{}", told.trim_end());
+    tell!("{}", told.trim_end());
     Ok(0)
 }
 

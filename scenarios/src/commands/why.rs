@@ -3,7 +3,7 @@
 use crate::commands::named::plan_file;
 use crate::format::{Diagnostics, Fault, Problem};
 use crate::plan::Plan;
-use std::io::Write as _;
+use crate::tell::tell;
 use std::path::Path;
 
 /// Prints why a run broke; with `reseeds` runs at each instant, when that was decided.
@@ -23,6 +23,6 @@ pub fn why(path: &Path, reseeds: u32) -> Result<u8, Diagnostics> {
             problem.help("name the folder of a run that ended with a violation or a stall"),
         ));
     };
-    let _ = write!(std::io::stdout(), "{}", why.text());
+    tell!("{}", why.text().trim_end());
     Ok(0)
 }

@@ -95,7 +95,7 @@ impl Ground {
             return Ok(known);
         }
         let task = self.task(&self.files[at.0], at.1, Overrides::default());
-        finished(client.run(&task), tell).map(|run| self.note(at.0, run, tell))
+        finished(run(client, &task), tell).map(|run| self.note(at.0, run, tell))
     }
 
     /// Tries seeds from where it was left until one finds the target; then the file that was written for it.
@@ -148,7 +148,7 @@ impl Ground {
         let target = quarry.target.name.clone();
         let mut nothing = Try { target, seed, verdict: Verdict::Unknown, wall_s: 0.0, tainted: !base.clean };
         if base.clean {
-            let run = finished(client.run(&self.task(&self.files[file], seed, switched(quarry))), tell)?;
+            let run = finished(run(client, &self.task(&self.files[file], seed, switched(quarry))), tell)?;
             if matches!(run.verdict, Verdict::Violation | Verdict::Stall) {
                 let tried = tried.and(run.wall_s);
                 return Ok(Attempt::Found(Box::new(Row::found(&quarry.target, tried, By::Swarm, &run))));
@@ -186,11 +186,11 @@ impl Ground {
         } else {
             Overrides { quirks_off: name, ..bare.clone() }
         };
-        let broken = finished(client.run(&self.task(file, *seed, bare)), tell)?;
+        let broken = finished(run(client, &self.task(file, *seed, bare)), tell)?;
         if !matches!(broken.verdict, Verdict::Violation | Verdict::Stall) {
             return Ok(None);
         }
-        let held = finished(client.run(&self.task(file, *seed, mended)), tell)?;
+        let held = finished(run(client, &self.task(file, *seed, mended)), tell)?;
         Ok(is_clean(held.verdict).then_some(broken))
     }
 }
@@ -205,8 +205,18 @@ fn switched(quarry: &Quarry) -> Overrides {
     }
 }
 
+/// Runs a task, and once more if its process was killed from outside: that says nothing about the target.
+fn run(client: &mut Client<'_>, task: &Task) -> Ended {
+    match client.run(task) {
+        Ended::Run(run) if run.killed => client.run(task),
+        ended => ended,
+    }
+}
+
 fn finished(ended: Ended, tell: &dyn Fn(Told)) -> Result<Finished, Over> {
     match ended {
+        // Twice: it is left for the hunt that goes on.
+        Ended::Run(run) if run.killed => Err(Over),
         Ended::Run(run) => Ok(*run),
         Ended::Refused(text) => {
             tell(Told::Refused(text));

@@ -131,7 +131,7 @@ mod tests {
     fn every_room_has_its_profiles_and_they_exist() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut files = Vec::new();
-        crate::cli::collect(&folder.join("swarm"), &mut files);
+        crate::commands::check::collect(&folder.join("swarm"), &mut files);
         let stems: BTreeSet<String> =
             files.iter().map(|file| file.file_stem().unwrap().to_string_lossy().into_owned()).collect();
         for (room, profiles) in BY_ROOM {

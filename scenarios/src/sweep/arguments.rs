@@ -29,7 +29,7 @@ pub struct SweepArgs {
     pub shard: Option<String>,
     /// Run each that passes again for K of its decisions, with a node away when they commit: it has to end in the same state
     /// (L18).
-    #[arg(long, value_name = "K", default_value_t = 0)]
+    #[arg(long, value_name = "K", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=crate::cli::SAMPLES_MAX))]
     pub absence: u32,
     /// End after this time, when what runs is over.
     #[arg(long = "for", value_name = "TIME", value_parser = time)]

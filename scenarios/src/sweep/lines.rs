@@ -1,7 +1,7 @@
 //! A file of lines that one process adds to: read again by one that resumes, whatever killed the one before.
 
 use crate::format::{Diagnostics, Fault, Problem};
-use fs4::FileExt;
+use fs4::{FileExt, TryLockError};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 use std::fs::{File, OpenOptions};
@@ -80,7 +80,8 @@ impl Lines {
         let path = folder.join(name);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let file = file.map_err(|error| refused(&path, &error))?;
-        if FileExt::try_lock(&file).is_err() {
+        // Not every file system has locks.
+        if matches!(FileExt::try_lock(&file), Err(TryLockError::WouldBlock)) {
             let problem = Problem::new(Fault::Command, "busy", "another sweep writes to this file");
             let problem = problem.help("wait for its end, or name another folder with --out");
             return Err(Diagnostics::one(&path.display().to_string(), problem));

@@ -16,7 +16,8 @@ pub mod shard;
 pub mod worker;
 
 use crate::again;
-use crate::cli::{collect, now};
+use crate::cli::now;
+use crate::commands::check::collect;
 use crate::folder::{self, RUNS};
 use crate::format::{Diagnostics, Fault, Problem, Scenario};
 use crate::plan::{Overrides, Plan};
@@ -25,12 +26,13 @@ use arguments::SweepArgs;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lines::{Lines, Read};
 use mirrorlab_reports::record::Verdict;
-use mirrorlab_reports::sweep::{FileMark, Finished, Head, Line, Totals};
+use mirrorlab_reports::sweep::{distinct, FileMark, Finished, Head, Line, Totals};
 use mirrorlab_reports::worst;
 use pool::{Client, Ended, Pool};
 use report::Wanted;
 use results::Opened;
 use shard::{Shard, Turn, Turns};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -51,6 +53,11 @@ struct Sweep<'a> {
     bar: ProgressBar,
     /// What ended it before its time: a file, the machine.
     broken: Option<Diagnostics>,
+    shard: Shard,
+    /// Runs of the shard.
+    of_shard: u64,
+    /// Its time was over before all was run.
+    is_late: bool,
 }
 
 /// Sweeps.
@@ -61,19 +68,21 @@ pub fn main(args: &SweepArgs) -> Result<u8, Diagnostics> {
     let (head, overrides) = head(args)?;
     let folder = args.common.out.clone().unwrap_or_else(|| Path::new(RUNS).join(name(args, &overrides)));
     if let Some(junit) = &args.junit {
+        folder::is_no_record(junit)?;
         // A file that cannot be written is found out before anything runs.
         report::put(junit, "")?;
     }
     let Opened { results, totals, anew, stale } = results::open(&folder, &head)?;
+    let files: Vec<String> = head.files.iter().map(|file| file.path.clone()).collect();
     for (scenario, seed) in stale {
-        let _ = std::fs::remove_dir_all(report::run_folder(&folder, &scenario, seed));
+        let _ = std::fs::remove_dir_all(report::run_folder(&folder, &files, &scenario, seed));
     }
     let shard = Shard { index: head.shard.0, of: head.shard.1 };
     let of_shard = shard.runs(head.seeds.1 - head.seeds.0, head.files.len() as u64);
     let mut sweep = Sweep {
         args,
         overrides,
-        files: head.files.iter().map(|file| file.path.clone()).collect(),
+        files,
         folder,
         results,
         totals,
@@ -81,12 +90,15 @@ pub fn main(args: &SweepArgs) -> Result<u8, Diagnostics> {
         began: now(),
         bar: bar(of_shard, args.common.json || args.common.quiet),
         broken: None,
+        shard,
+        of_shard,
+        is_late: false,
     };
     sweep.announce(&head, of_shard, anew.as_deref());
     let pool = args.common.pool()?;
     sweep.results.add(&Line::Begun { jobs: args.common.jobs() })?;
     sweep.totals.add(&Line::Begun { jobs: args.common.jobs() });
-    sweep.run(&pool, shard, head.seeds);
+    sweep.run(&pool, head.seeds);
     sweep.bar.finish_and_clear();
     if let Some(broken) = sweep.broken {
         return Err(broken);
@@ -164,7 +176,9 @@ fn name(args: &SweepArgs, overrides: &Overrides) -> String {
     let first = folder::name_of(&args.paths[0]).rsplit('/').next().unwrap_or("scenarios").to_owned();
     let mut name = format!("sweep-{first}-{}-{}", args.seeds.0, args.seeds.1);
     let options = options(args, overrides);
-    if args.paths.len() > 1 || !options.is_empty() {
+    // Only what stands at the top of `scenarios/`, or here, is told by one word.
+    let words = args.paths[0].strip_prefix("scenarios").unwrap_or(&args.paths[0]).components().count();
+    if args.paths.len() > 1 || words > 1 || args.paths[0].is_absolute() || !options.is_empty() {
         let all: Vec<String> = args.paths.iter().map(|path| path.display().to_string()).collect();
         let hash = xxh3_64(format!("{}\n{options}", all.join("\n")).as_bytes());
         name.push_str(&format!("-{:08x}", hash >> 32));
@@ -202,7 +216,8 @@ impl Sweep<'_> {
     }
 
     /// Runs what is missing.
-    fn run(&mut self, pool: &Pool, shard: Shard, seeds: (u64, u64)) {
+    fn run(&mut self, pool: &Pool, seeds: (u64, u64)) {
+        let shard = self.shard;
         let over = self.totals.clone();
         let files = self.files.clone();
         let (overrides, events_max) = (self.overrides.clone(), self.args.common.events);
@@ -218,15 +233,15 @@ impl Sweep<'_> {
         };
         let turns = Turns::new(shard, seeds, files.len() as u32);
         let missing = turns.filter(|turn| !over.has(&files[turn.file as usize], turn.seed));
-        let number = |scenario: &str| files.iter().position(|file| file == scenario).unwrap_or(0) as u64;
-        let own = over.over().filter(|(scenario, seed)| shard.has(seed - seeds.0, number(scenario)));
-        self.bar.set_position(own.count() as u64);
+        self.bar.set_position(self.own());
         self.bar.reset_eta();
         let until = self.args.time.and_then(|time| self.began.checked_add(time));
+        let late = Cell::new(false);
         let (work, tick) = (
             |client: &mut Client<'_>, turn: Turn, tell: &dyn Fn(Ended)| tell(run_turn(client, &task(turn), turn.twice)),
             || {
                 if until.is_some_and(|until| until <= now()) {
+                    late.set(true);
                     pool.close();
                 }
             },
@@ -245,6 +260,7 @@ impl Sweep<'_> {
             },
             tick,
         );
+        self.is_late = late.get();
     }
 
     /// A run is over: its line is written before anything else.
@@ -281,7 +297,7 @@ impl Sweep<'_> {
                 continue;
             }
             for member in group.fastest.iter().take(self.args.keep) {
-                let folder = report::run_folder(&self.folder, &group.scenario, member.seed);
+                let folder = report::run_folder(&self.folder, &self.files, &group.scenario, member.seed);
                 // A summary is the last that a run leaves; one of another build went with the results.
                 if is_left(&folder) {
                     continue;
@@ -305,18 +321,47 @@ impl Sweep<'_> {
         let wanted = Wanted { html: None, junit: self.args.junit.clone(), json: common.json, quiet: common.quiet };
         if let Some(junit) = &wanted.junit {
             let read: Read<Line> = lines::read(self.results.path())?;
-            let runs = read.lines.iter().filter_map(Line::run);
+            let runs = distinct(read.lines.iter().filter_map(Line::run));
             let xml = mirrorlab_reports::sweep::junit::xml(runs).unwrap_or_default();
             report::put(junit, &xml)?;
         }
         let summary = report::leave(&self.folder, &self.totals, None)?;
         report::print(&summary, &self.folder, &wanted);
-        let mut verdicts: Vec<Verdict> = summary.verdict.into_iter().collect();
-        if pool.is_signalled() {
-            complain(&"note: the sweep was interrupted; the same command goes on with it");
-            verdicts.push(Verdict::Unknown);
+        let missing = self.of_shard - self.own();
+        let why = if pool.is_signalled() {
+            "the sweep was interrupted"
+        } else if self.is_late {
+            "its time is over (--for)"
+        } else if self.totals.killed() > 0 {
+            "processes were killed from outside"
+        } else {
+            "it ended early"
+        };
+        if missing > 0 {
+            let (over, all) = (self.own(), self.of_shard);
+            complain(&format_args!("note: {why} after {over} of {all} runs; the same command goes on with it"));
+        }
+        // The runs of this process: what other shards have to do is theirs.
+        let mut verdicts: Vec<Verdict> = self.totals.worst().into_iter().collect();
+        verdicts.extend((missing > 0).then_some(Verdict::Unknown));
+        if self.shard.of > 1 && !common.json {
+            let failed = self.totals.failed();
+            tell!(
+                "shard       {}/{}: {} of {} runs are over; {failed} of all failed",
+                self.shard.index,
+                self.shard.of,
+                self.own(),
+                self.of_shard
+            );
         }
         Ok(worst(verdicts).exit_code())
+    }
+
+    /// Runs of this shard that are over.
+    fn own(&self) -> u64 {
+        let number = |scenario: &str| self.files.iter().position(|file| file == scenario).unwrap_or(0) as u64;
+        let (first, shard) = (self.args.seeds.0, self.shard);
+        self.totals.over().filter(|(scenario, seed)| shard.has(seed - first, number(scenario))).count() as u64
     }
 }
 
@@ -333,6 +378,9 @@ pub(crate) fn run_turn(client: &mut Client<'_>, task: &Task, twice: bool) -> End
     };
     client.renew();
     let second = match client.run(task) {
+        Ended::Run(second) if second.killed => return Ended::Run(second),
+        // Given up, so there is nothing to compare.
+        Ended::Run(second) if second.verdict == Verdict::Unknown => return Ended::Run(first),
         Ended::Run(second) => second,
         other => return other,
     };

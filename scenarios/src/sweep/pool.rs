@@ -2,7 +2,7 @@
 //!
 //! Every worker has a thread here that speaks with it; the thread that started them listens, looks at signals, and kills
 //! workers whose time is over. Whatever a worker dies of costs its seed only: it is told as a panic, or as unknown if its time
-//! was over, and the next task starts another worker.
+//! was over or somebody killed it, and the next task starts another worker.
 
 use super::worker::{Answer, Task};
 use crate::again;
@@ -11,7 +11,7 @@ use mirrorlab_reports::record::Verdict;
 use mirrorlab_reports::sweep::Finished;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +34,38 @@ pub enum Ended {
     Refused(String),
     /// It was given up because everything was.
     Stopped,
+}
+
+impl Ended {
+    /// The same, of a process that was killed from outside.
+    fn killed(mut self) -> Self {
+        if let Self::Run(run) = &mut self {
+            run.killed = true;
+        }
+        self
+    }
+}
+
+/// How a worker ended.
+enum Gone {
+    /// Somebody, or the system, ended it.
+    Killed(i32),
+    /// By itself.
+    Ended(String),
+}
+
+impl Gone {
+    fn of(status: ExitStatus) -> Self {
+        #[cfg(unix)]
+        if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+            use signal_hook::consts::{SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM};
+            // Others, such as a bad address, are the program's own doing.
+            if [SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM].contains(&signal) {
+                return Self::Killed(signal);
+            }
+        }
+        Self::Ended(status.to_string())
+    }
 }
 
 /// The worker that a thread speaks with, for others to kill.
@@ -210,7 +242,14 @@ impl Client<'_> {
                     let reason = format!("no end after {} s", self.pool.timeout.as_secs_f64());
                     return self.died(task, Verdict::Unknown, reason);
                 }
-                self.died(task, Verdict::Panic, format!("its process ended: {how}"))
+                match how {
+                    Gone::Killed(signal) => {
+                        let reason =
+                            format!("its process was killed from outside, by signal {signal}; was memory short?");
+                        self.died(task, Verdict::Unknown, reason).killed()
+                    }
+                    Gone::Ended(how) => self.died(task, Verdict::Panic, format!("its process ended: {how}")),
+                }
             }
         }
     }
@@ -247,7 +286,7 @@ impl Client<'_> {
     }
 
     /// Waits for the worker's end; whether its time was over, and how it ended.
-    fn bury(&mut self) -> (bool, String) {
+    fn bury(&mut self) -> (bool, Gone) {
         // The end of its input is the end of an idle worker.
         self.pipes = None;
         let (child, late) = {
@@ -255,10 +294,10 @@ impl Client<'_> {
             (held.child.take(), std::mem::take(&mut held.late))
         };
         let how = child.map(|mut child| match child.wait() {
-            Ok(status) => status.to_string(),
-            Err(error) => error.to_string(),
+            Ok(status) => Gone::of(status),
+            Err(error) => Gone::Ended(error.to_string()),
         });
-        (late, how.unwrap_or_else(|| "unknown".to_owned()))
+        (late, how.unwrap_or_else(|| Gone::Ended("unknown".to_owned())))
     }
 }
 

@@ -52,15 +52,19 @@ fn a_worker_that_dies_costs_its_seed_only() {
     let folder = tempfile::tempdir().unwrap();
     let panicked = r#"{"answer":"panicked","text":"out of bounds"}"#;
     let script = format!(
-        "case $seed in 3) kill -9 $$;; 5) echo '{panicked}'; exit 101;; 6) exit 0;; 7) echo nonsense;; *) echo \"$run\";; esac"
+        "case $seed in 3) kill -9 $$;; 5) echo '{panicked}'; exit 101;; 6) exit 0;; 7) echo nonsense;; 8) kill -SEGV $$;; *) echo \"$run\";; esac"
     );
     let all = ended(&pool(folder.path(), 2, PATIENCE, &script), 0..10);
     let verdicts: Vec<Verdict> = all.iter().map(|(_, verdict, _)| *verdict).collect();
-    let is_panic = [3, 5, 6, 7];
-    let expected: Vec<Verdict> =
-        (0..10).map(|seed| if is_panic.contains(&seed) { Verdict::Panic } else { Verdict::Pass }).collect();
-    assert_eq!(verdicts, expected);
-    assert!(all[3].2.contains("signal: 9"), "{}", all[3].2);
+    let expected = |seed| match seed {
+        5..=8 => Verdict::Panic,
+        // That was nothing of its own.
+        3 => Verdict::Unknown,
+        _ => Verdict::Pass,
+    };
+    assert_eq!(verdicts, (0..10).map(expected).collect::<Vec<_>>());
+    assert!(all[3].2.contains("killed from outside, by signal 9"), "{}", all[3].2);
+    assert!(all[8].2.contains("signal: 11"), "{}", all[8].2);
     assert_eq!(all[5].2, "out of bounds");
 }
 

@@ -4,7 +4,7 @@ use super::resume;
 use crate::folder;
 use crate::format::{Diagnostics, Fault, Problem};
 use crate::tell::{complain, tell};
-use mirrorlab_reports::sweep::{html, junit, text, Finished, Line, Summary, Totals};
+use mirrorlab_reports::sweep::{distinct, html, junit, text, Line, Summary, Totals};
 use std::path::{Path, PathBuf};
 
 /// What is wanted of a report.
@@ -31,11 +31,18 @@ pub fn is_sweep(path: &Path) -> bool {
 /// # Errors
 /// Files that cannot be read, or are of different sweeps; what the file system refuses.
 pub fn report(folder: &Path, wanted: &Wanted) -> Result<u8, Diagnostics> {
+    if folder::is_run(folder) {
+        let message = "this folder holds both a run and a sweep; the report of one would overwrite the other";
+        let help = "move results-….ndjson to a folder of their own, and name that";
+        let problem = Problem::new(Fault::Command, "conflict", message).help(help);
+        return Err(Diagnostics::one(&folder.display().to_string(), problem));
+    }
+    wanted.html.iter().chain(&wanted.junit).try_for_each(|file| folder::is_no_record(file))?;
     let read = all(folder)?;
     let mut totals = Totals::default();
     read.iter().for_each(|line| totals.add(line));
     if let Some(path) = &wanted.junit {
-        let runs: Vec<&Finished> = read.iter().filter_map(Line::run).collect();
+        let runs = distinct(read.iter().filter_map(Line::run));
         let xml = junit::xml(runs).map_err(|error| unwritable(path, &error))?;
         put(path, &xml)?;
     }
@@ -60,8 +67,9 @@ fn all(folder: &Path) -> Result<Vec<Line>, Diagnostics> {
 /// What the file system refuses.
 pub fn leave(folder: &Path, totals: &Totals, page: Option<&Path>) -> Result<Summary, Diagnostics> {
     let mut summary = totals.summary();
+    let files: Vec<&str> = totals.paths().collect();
     for group in &mut summary.groups {
-        let own = run_folder(folder, &group.scenario, group.seed);
+        let own = run_folder(folder, &files, &group.scenario, group.seed);
         if own.is_dir() {
             group.folder = own.display().to_string();
         }
@@ -72,10 +80,17 @@ pub fn leave(folder: &Path, totals: &Totals, page: Option<&Path>) -> Result<Summ
     Ok(summary)
 }
 
-/// The folder of a failed run.
+/// The folder of a failed run of one of a sweep's files: by what the file is called, and where two of them are called alike by
+/// a hash of how each is named.
 #[must_use]
-pub fn run_folder(folder: &Path, scenario: &str, seed: u64) -> PathBuf {
-    folder.join(folder::name_of(Path::new(scenario))).join(seed.to_string())
+pub fn run_folder<F: AsRef<str>>(folder: &Path, files: &[F], scenario: &str, seed: u64) -> PathBuf {
+    let name = folder::name_of(Path::new(scenario));
+    let mut others = files.iter().map(AsRef::as_ref).filter(|other| *other != scenario);
+    let name = match others.any(|other| folder::name_of(Path::new(other)) == name) {
+        true => format!("{name}-{}", folder::mark(Path::new(scenario))),
+        false => name,
+    };
+    folder.join(name).join(seed.to_string())
 }
 
 /// Tells a summary.

@@ -2,6 +2,7 @@
 //! those of other shards, in the same way.
 
 use super::lines::{self, Lines, Read};
+use crate::folder;
 use crate::format::{Diagnostics, Fault, Problem};
 use mirrorlab_reports::{hunt, sweep, sweep::Head};
 use serde::de::DeserializeOwned;
@@ -61,11 +62,32 @@ pub struct Resumed<L> {
     pub anew: Option<(String, Vec<L>)>,
 }
 
+/// What a folder holds the lines of, if it does.
+#[must_use]
+pub fn kind(folder: &Path) -> Option<&'static str> {
+    fn of<L: Headed>(folder: &Path) -> Option<&'static str> {
+        (!files::<L>(folder).is_empty()).then_some(L::OF)
+    }
+    of::<sweep::Line>(folder).or_else(|| of::<hunt::Line>(folder))
+}
+
+/// That a folder may hold lines of this kind: it holds no run and nothing of the other kind.
+fn is_fit<L: Headed>(folder: &Path) -> Result<(), Diagnostics> {
+    if folder::is_run(folder) {
+        return Err(folder::holds(folder, "a run"));
+    }
+    match kind(folder) {
+        Some(other) if other != L::OF => Err(folder::holds(folder, &format!("a {other}"))),
+        _ => Ok(()),
+    }
+}
+
 /// Opens the file of a shard and reads what is there. What files said that were edited since, or another build, is put aside.
 ///
 /// # Errors
 /// A folder of something else; one that another process works in; what the file system refuses.
 pub fn resume<L: Headed>(folder: &Path, head: &Head) -> Result<Resumed<L>, Diagnostics> {
+    is_fit::<L>(folder)?;
     let mut out = Lines::open(folder, &lines::name(L::KIND, head.shard))?;
     let Read { mut lines, mut whole } = lines::read::<L>(out.path())?;
     let mut anew = None;
