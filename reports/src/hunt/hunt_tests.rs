@@ -23,7 +23,7 @@ fn run(seed: u64, verdict: Verdict, invariant: &str) -> Finished {
 
 fn begun(seeds: u64) -> Line {
     let targets = ["A", "B", "C"].map(|name| target(name, if name == "C" { "quirk L" } else { "guard" }));
-    Line::Begun { seeds, targets: targets.into(), baseline: 2 }
+    Line::Begun { seeds, targets: targets.into(), baseline: 2, profiles: Vec::new() }
 }
 
 fn base(seed: u64, verdict: Verdict, hits: &[&str]) -> Line {
@@ -78,7 +78,13 @@ fn the_exit_code_is_the_baselines() {
     let known = [0, 1, 2].map(|seed| stalled.base("swarm/default.toml", seed));
     assert_eq!(known, [Some((true, "00")), Some((false, "00")), None]);
     lines.remove(3);
-    assert_eq!(hunt(lines).summary().exit_code(), 6, "a baseline that is not complete");
+    let part = hunt(lines).summary();
+    assert_eq!(
+        (part.exit_code(), part.baseline.verdict),
+        (6, Some(Verdict::Unknown)),
+        "a baseline that is not complete"
+    );
+    assert!(!text::summary(&part, "runs/hunt").contains("pass:"));
 }
 
 #[test]
@@ -86,7 +92,7 @@ fn a_hunt_goes_on_where_it_ended_and_with_more_seeds() {
     let mut lines = whole();
     let first = hunt(lines.clone());
     assert_eq!(
-        (first.tried("A").seeds, first.tried("B"), first.tried("C").seeds),
+        (first.tried("A", 10).seeds, first.tried("B", 10), first.tried("C", 10).seeds),
         (2, Tried { seeds: 1, runs: 1, seconds: 0.5 }, 0)
     );
     assert_eq!(["A", "B", "C"].map(|name| first.is_over(name, 10)), [true, true, false]);
@@ -94,10 +100,35 @@ fn a_hunt_goes_on_where_it_ended_and_with_more_seeds() {
     assert!(!first.is_over("B", 11));
     // A line that came twice counts once; seeds between two lines did not reach the target.
     lines.extend([tried("C", 0), tried("C", 0), tried("C", 5)]);
-    assert_eq!(hunt(lines.clone()).tried("C"), Tried { seeds: 6, runs: 2, seconds: 1.0 });
+    assert_eq!(hunt(lines.clone()).tried("C", 10), Tried { seeds: 6, runs: 2, seconds: 1.0 });
     // With fewer seeds it was not found by these.
     lines.push(begun(2));
     assert_eq!(hunt(lines).summary().waiting, ["A", "C"]);
+}
+
+/// A second hunt in the same folder that asks for less tells of what it asks for, and of no run besides.
+#[test]
+fn fewer_targets_or_seeds_than_before_are_told_as_such() {
+    let mut lines = whole();
+    let other = Finished { scenario: "swarm/wan.toml".into(), ..run(1, Verdict::Stall, "L8") };
+    lines.push(Line::Base(Box::new(Base { reached: "00".into(), run: other })));
+    lines.extend([tried("C", 0), tried("C", 1), tried("C", 4)]);
+    let nobody = Row::of(&target("C", "quirk L"), Tried { seeds: 10, runs: 3, seconds: 1.5 });
+    lines.push(Line::Row(Box::new(nobody)));
+    assert_eq!(hunt(lines.clone()).summary().baseline.runs, 3);
+    let targets = vec![target("C", "quirk L")];
+    lines.push(Line::Begun { seeds: 2, targets, baseline: 2, profiles: vec![vec!["swarm/default.toml".into()]] });
+    let summary = hunt(lines.clone()).summary();
+    let rows: Vec<_> = summary.rows.iter().map(|row| (&*row.target, row.seeds, row.runs, row.seconds)).collect();
+    assert_eq!(rows, [("C", 2, 2, 1.0)]);
+    assert_eq!((summary.by_nobody, summary.by_swarm + summary.by_scenario, summary.median_seeds), (1, 0, None));
+    assert_eq!((summary.baseline.runs, summary.baseline_planned, summary.exit_code()), (2, 2, 0));
+    assert_eq!(hunt(lines.clone()).tried("C", 2), Tried { seeds: 2, runs: 2, seconds: 1.0 });
+    // And again with all of it.
+    lines.push(begun(10));
+    let summary = hunt(lines).summary();
+    assert_eq!((summary.rows.len(), summary.baseline.runs), (3, 3));
+    assert_eq!(summary.rows[2].seeds, 10);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::record::{Build, Verdict};
 use crate::rows;
 use crate::sweep::{self, Finished, Head};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A line of a hunt's file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +26,9 @@ pub enum Line {
         targets: Vec<Target>,
         /// Runs of the baseline, all shards together.
         baseline: u64,
+        /// Which ones: seed n runs file n of each list, counted round.
+        #[serde(default)]
+        profiles: Vec<Vec<String>>,
     },
     /// A run of the baseline is over: everything on.
     Base(Box<Base>),
@@ -240,12 +243,14 @@ impl Tried {
 pub struct Hunt {
     head: Option<Head>,
     seeds: u64,
+    /// What the last hunt was after: one that goes on with other targets, or fewer, tells of these.
     targets: Vec<Target>,
     planned: u64,
-    baseline: sweep::Totals,
+    profiles: Vec<Vec<String>>,
+    /// All of the baseline, as lines of a sweep: what an earlier hunt ran besides is known, and not counted.
+    baseline: Vec<sweep::Line>,
     bases: BTreeMap<(String, u64), (bool, String)>,
-    tried: BTreeMap<String, Tried>,
-    tainted: BTreeMap<String, u64>,
+    tried: BTreeMap<String, Vec<Try>>,
     rows: BTreeMap<String, Row>,
 }
 
@@ -254,38 +259,45 @@ impl Hunt {
     pub fn add(&mut self, line: &Line) {
         match line {
             Line::Head(head) => {
-                self.baseline.add(&sweep::Line::Head(head.clone()));
+                self.baseline.push(sweep::Line::Head(head.clone()));
                 self.head.get_or_insert_with(|| head.clone());
             }
-            Line::Begun { seeds, targets, baseline } => {
-                self.baseline.add(&sweep::Line::Begun { jobs: 1 });
-                self.seeds = *seeds;
-                self.planned = *baseline;
-                for target in targets {
-                    match self.targets.iter_mut().find(|known| known.name == target.name) {
-                        Some(known) => known.clone_from(target),
-                        None => self.targets.push(target.clone()),
-                    }
-                }
+            Line::Begun { seeds, targets, baseline, profiles } => {
+                self.baseline.push(sweep::Line::Begun { jobs: 1 });
+                (self.seeds, self.planned) = (*seeds, *baseline);
+                (self.targets, self.profiles) = (targets.clone(), profiles.clone());
             }
             Line::Base(base) => {
                 let run = &base.run;
                 let said = (is_clean(run.verdict), base.reached.clone());
                 self.bases.insert((run.scenario.clone(), run.seed), said);
-                self.baseline.add(&sweep::Line::Run(Box::new(run.clone())));
+                self.baseline.push(sweep::Line::Run(Box::new(run.clone())));
             }
             Line::Try(tried) => {
                 // A resumed process may have run the last one twice; seeds left out did not reach the target.
                 let before = self.tried.entry(tried.target.clone()).or_default();
-                if tried.seed >= before.seeds {
-                    *before = Tried { seeds: tried.seed, ..*before }.and(tried.wall_s);
-                    *self.tainted.entry(tried.target.clone()).or_default() += u64::from(tried.tainted);
+                if before.last().is_none_or(|last| tried.seed > last.seed) {
+                    before.push(tried.clone());
                 }
             }
             Line::Row(row) => {
                 self.rows.insert(row.target.clone(), (**row).clone());
             }
         }
+    }
+
+    /// The baseline of what is hunted now.
+    fn totals(&self) -> sweep::Totals {
+        let is_part = |run: &Finished| {
+            let seed = run.seed as usize;
+            let named =
+                |list: &Vec<String>| list.get(seed % list.len().max(1)).is_some_and(|file| *file == run.scenario);
+            run.seed < self.seeds && (self.profiles.is_empty() || self.profiles.iter().any(named))
+        };
+        let mut totals = sweep::Totals::default();
+        let lines = self.baseline.iter().filter(|line| line.run().is_none_or(is_part));
+        lines.for_each(|line| totals.add(line));
+        totals
     }
 
     /// Whether nothing is left to do about a target with so many seeds. What nobody found is looked at again: a file may have
@@ -305,10 +317,14 @@ impl Hunt {
         self.rows.get(target).filter(|row| row.by == By::Swarm && row.shrunk_steps.is_none())
     }
 
-    /// How far a target was tried without finding it.
+    /// How far a target was tried without finding it, of so many seeds.
     #[must_use]
-    pub fn tried(&self, target: &str) -> Tried {
-        self.tried.get(target).copied().unwrap_or_default()
+    pub fn tried(&self, target: &str, seeds: u64) -> Tried {
+        let all = self.tried.get(target).map_or(&[][..], Vec::as_slice);
+        let begun = all.iter().take_while(|tried| tried.seed < seeds);
+        let tried = begun.fold(Tried::default(), |sum, tried| Tried { seeds: tried.seed, ..sum }.and(tried.wall_s));
+        let beyond = all.last().is_some_and(|last| last.seed >= seeds);
+        Tried { seeds: if beyond { seeds } else { tried.seeds }, ..tried }
     }
 
     /// Whether nothing broke in a run of the baseline, and what it reached; `None`: it was not run yet.
@@ -317,10 +333,30 @@ impl Hunt {
         self.bases.get(&(scenario.to_owned(), seed)).map(|(clean, reached)| (*clean, &**reached))
     }
 
+    /// Runs of the targets that showed nothing, as the baseline fails with their seed.
+    fn tainted(&self) -> u64 {
+        let all = self.targets.iter().filter_map(|target| self.tried.get(&target.name)).flatten();
+        all.filter(|tried| tried.tainted && tried.seed < self.seeds).count() as u64
+    }
+
+    /// The worst verdict of the baseline so far, whatever is missing of it.
+    #[must_use]
+    pub fn worst(&self) -> Option<Verdict> {
+        self.totals().worst()
+    }
+
     /// The summary of what was read.
     #[must_use]
     pub fn summary(&self) -> Summary {
-        let baseline = self.baseline.summary();
+        let mut baseline = self.totals().summary();
+        baseline.planned = self.planned;
+        // A part of it has not passed, whatever the rest may come to.
+        if baseline.runs < baseline.planned {
+            baseline.verdict = Some(rows::worst(baseline.verdict.into_iter().chain([Verdict::Unknown])));
+        }
+        // Each line names what no line before it does: the union over all of them is right.
+        let runs = self.baseline.iter().filter_map(sweep::Line::run);
+        let reached: BTreeSet<&String> = runs.flat_map(|run| run.hits.iter().chain(&run.passed)).collect();
         let mut rows: Vec<Row> = Vec::new();
         let mut waiting = Vec::new();
         for target in &self.targets {
@@ -332,7 +368,11 @@ impl Hunt {
             };
             let now = (target.expected.clone(), target.unseen.clone());
             let mut row = Row { expected: now.0, unseen: now.1, ..row.clone() }.judged();
-            row.reached = baseline.guards_hit.contains(&target.name);
+            row.reached = reached.contains(&target.name);
+            if row.by != By::Swarm && row.seeds > self.seeds {
+                let tried = self.tried(&target.name, self.seeds);
+                (row.seeds, row.runs, row.seconds) = (self.seeds, tried.runs, tried.seconds);
+            }
             rows.push(row);
         }
         let mut seeds: Vec<u64> = rows.iter().filter(|row| row.by == By::Swarm).map(|row| row.seeds).collect();
@@ -350,7 +390,7 @@ impl Hunt {
             median_seeds: seeds.get(seeds.len() / 2).copied(),
             median_seconds: seconds.get(seconds.len() / 2).copied(),
             missed: rows.iter().filter(|row| !row.reached).map(|row| row.target.clone()).collect(),
-            tainted: self.tainted.values().sum(),
+            tainted: self.tainted(),
             baseline_planned: self.planned,
             build: self.head.as_ref().map(|head| head.build.clone()).unwrap_or_default(),
             rows,
@@ -402,8 +442,7 @@ impl Summary {
     /// The exit code: that of the baseline, and unknown if it is not complete.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
-        let lacks = self.baseline.runs < self.baseline_planned || self.baseline.verdict.is_none();
-        rows::worst(self.baseline.verdict.into_iter().chain(lacks.then_some(Verdict::Unknown))).exit_code()
+        self.baseline.verdict.unwrap_or(Verdict::Unknown).exit_code()
     }
 }
 

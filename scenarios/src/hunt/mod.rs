@@ -107,6 +107,7 @@ pub fn main(args: &HuntArgs) -> Result<u8, Diagnostics> {
         seeds: args.seeds,
         targets: quarry.iter().map(|quarry| quarry.target.clone()).collect(),
         baseline: pairs.len() as u64,
+        profiles: lists(&quarry).map(|list| list.iter().map(|n| files[*n].display().to_string()).collect()).collect(),
     };
     out.add(&begun)?;
     hunt.add(&begun);
@@ -134,7 +135,9 @@ pub fn main(args: &HuntArgs) -> Result<u8, Diagnostics> {
     if let Some(file) = &args.write_baseline {
         write_baseline(&summary, args, file)?;
     }
-    let mut verdicts: Vec<Verdict> = hunting.hunt.summary().baseline.verdict.into_iter().collect();
+    // What other shards have to run of the baseline is theirs.
+    let own = if shard.of > 1 { hunting.hunt.worst() } else { hunting.hunt.summary().baseline.verdict };
+    let mut verdicts: Vec<Verdict> = own.into_iter().collect();
     if pool.is_signalled() {
         complain(&"note: the hunt was interrupted; the same command goes on with it");
         verdicts.push(Verdict::Unknown);
@@ -178,12 +181,16 @@ fn open(folder: &Path, head: &Head) -> Result<(Lines, Hunt), Diagnostics> {
     Ok((out, hunt))
 }
 
+/// The lists of profiles that targets have: those with the same run the same.
+fn lists(quarry: &[Quarry]) -> impl Iterator<Item = &[usize]> {
+    let lists: BTreeSet<&[usize]> = quarry.iter().map(|quarry| &quarry.profiles[..]).collect();
+    lists.into_iter()
+}
+
 /// Everything that any target may be run with: the baseline, in order of seed.
 fn pairs(quarry: &[Quarry], seeds: u64) -> BTreeSet<(u64, usize)> {
-    // Targets with the same profiles run the same.
-    let lists: BTreeSet<&[usize]> = quarry.iter().map(|quarry| &quarry.profiles[..]).collect();
     let of = |list: &[usize], seed: u64| (seed, list[(seed % list.len() as u64) as usize]);
-    lists.into_iter().flat_map(|list| (0..seeds).map(move |seed| of(list, seed))).collect()
+    lists(quarry).flat_map(|list| (0..seeds).map(move |seed| of(list, seed))).collect()
 }
 
 fn ground(args: &HuntArgs, files: &[PathBuf], hunt: &Hunt, folder: &Path) -> Ground {
@@ -213,7 +220,7 @@ fn work(hunt: &Hunt, ground: &Ground, quarry: Vec<Quarry>, pairs: BTreeSet<(u64,
     let mut work: Vec<Work> = missing.map(Work::Base).collect();
     for (n, quarry) in quarry.into_iter().enumerate() {
         if shard.has(n as u64, 0) && !hunt.is_over(&quarry.target.name, ground.seeds) {
-            let tried = hunt.tried(&quarry.target.name);
+            let tried = hunt.tried(&quarry.target.name, ground.seeds);
             work.push(Work::Chase(Box::new(quarry), tried));
         } else if let Some(row) =
             hunt.large(&quarry.target.name).filter(|_| shard.has(n as u64, 0) && ground.shrink > 0)
