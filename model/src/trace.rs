@@ -149,8 +149,8 @@ pub enum Trace {
     Elected { partition: PartitionIx, leader: BrokerId, epoch: LeaderEpoch, kind: ElectionKind },
     /// The controller fenced a broker, or let it in again.
     BrokerFenced { broker: BrokerId, fenced: bool },
-    /// An order about a mirror's topic was committed; UNKNOWN: it belongs to no mirror any more.
-    MirrorOrdered { topic: TopicIx, desired: DesiredState },
+    /// An order about a mirror's topic was committed; UNKNOWN: it belongs to no mirror any more. `again`: that was wanted already.
+    MirrorOrdered { topic: TopicIx, desired: DesiredState, again: bool },
     /// The removal of a topic was committed; `desired` is what was wanted of it until then, UNKNOWN if it belonged to no mirror.
     TopicRemoved { topic: TopicIx, desired: DesiredState },
     // -- mirroring

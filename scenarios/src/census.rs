@@ -209,7 +209,7 @@ impl Census {
                 self.quorum[1] += 1;
                 return;
             }
-            Trace::MirrorOrdered { topic, desired } => {
+            Trace::MirrorOrdered { topic, desired, .. } => {
                 let met = match desired {
                     DesiredState::Mirroring => Event::OrderStart,
                     DesiredState::Paused => Event::OrderPause,

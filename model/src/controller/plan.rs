@@ -3,6 +3,7 @@
 use crate::controller::change::{Change, Election};
 use crate::controller::config::ControllerConfig;
 use crate::controller::state::{ClusterState, Entry, Note, ReplicaIndex};
+use crate::controller::traces::note_of;
 use crate::guards::Guards;
 use crate::ids::{BrokerId, PartitionIx, TopicId};
 use crate::metadata::image::MetadataImage;
@@ -57,7 +58,11 @@ impl<'a> Plan<'a> {
     }
     /// Adds a record.
     pub fn push(&mut self, record: Record) {
-        self.push_noted(record, Note::Plain);
+        let note = match record {
+            Record::MirrorTopicStateChange { .. } => note_of(self.image(), &record),
+            _ => Note::Plain,
+        };
+        self.push_noted(record, note);
     }
     /// Adds a record that means more than it says.
     pub fn push_noted(&mut self, record: Record, note: Note) {

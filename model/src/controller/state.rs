@@ -21,6 +21,8 @@ pub enum Note {
     Fenced(bool),
     /// What is wanted of the topic that is removed.
     Removed(DesiredState),
+    /// What is ordered of a topic was wanted already.
+    Again,
 }
 
 /// A record on its way into the log.

@@ -43,7 +43,7 @@ pub fn entry_traces(image: &MetadataImage, entry: &Entry, traces: &mut Vec<Trace
         }
         Record::MirrorTopicStateChange { topic, mirror, desired } => {
             let desired = mirror.map_or(DesiredState::Unknown, |_| *desired);
-            traces.push(Trace::MirrorOrdered { topic: *topic, desired });
+            traces.push(Trace::MirrorOrdered { topic: *topic, desired, again: entry.note == Note::Again });
         }
         Record::RemoveTopic { topic } => {
             if let Note::Removed(desired) = entry.note {
@@ -66,6 +66,11 @@ pub fn note_of(image: &MetadataImage, record: &Record) -> Note {
             } else {
                 Note::Plain
             }
+        }
+        Record::MirrorTopicStateChange { topic, mirror: Some(mirror), desired }
+            if image.mirror_of(*topic) == Some((*mirror, *desired)) =>
+        {
+            Note::Again
         }
         Record::RemoveTopic { topic } => Note::Removed(image.mirror_of(*topic).map(|(_, d)| d).unwrap_or_default()),
         Record::PartitionChange { partition, leader: Some(leader), recovering, .. } if *leader != BrokerId::NONE => {

@@ -18,4 +18,5 @@ registry! { base 448;
     guard PositionOfEveryMirror: "The last position is looked up in every mirror that copied from here, whatever its name.", "C20, spec 3.6", ["S35"];
     guard ReverseHasStopped: "A way back begins only when the way forth is STOPPED: before, where it ends is not fixed.", "C30, spec 2.5", ["S35", "L10", "S47"];
     guard AbortedHereIsCopiedAnew: "A compacted log that gives up the end of a transaction that was aborted here is copied from its beginning: its records may be gone.", "decision 8, Kafka LogCleaner, spec 5.2", ["S51", "S30"];
+    guard StopComesBeforeCut: "An alignment cuts nothing once a stop is ordered, be it while LOG_ALIGNMENT was being committed.", "decision 1", ["S49"];
 }

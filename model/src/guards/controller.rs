@@ -17,10 +17,10 @@ registry! { base 128;
     guard LeaderChangeRaisesEpoch: "Every change of leader carries, explicit in its record, a higher leader epoch.", "KIP-101, C28, spec 3.4", ["S10", "S1", "S2"];
     guard ElrClearedOnMinIsrChange: "A change of min.insync.replicas empties the ELR of the partitions it governs that have in-sync replicas.", "I10, KAFKA-16540, KAFKA-18649", ["S3", "S4", "S12"];
     guard BumpAboveMinimum: "A bump is needed while the leader epoch is not above the minimum; an equal one does not do.", "C12, decision 29", ["S34", "S39", "S35", "L9"];
-    guard StartNeedsFreshStates: "A start built on states that changed since they were checked is refused.", "spec 1.4", ["S37", "S32"];
+    guard StartNeedsFreshStates: "An order built on states that changed since they were checked is refused.", "spec 1.4", ["S49"];
     guard StartTopicIdMatches: "A topic starts mirroring only if its id is the source topic's, and no other topic has that id.", "C-1, C-2, decision 17", ["S46", "S2"];
     guard MirroredTopicStays: "A topic that is copied or held is not deleted here: it has to be stopped first.", "BAD-14, spec 1.9", ["S49"];
     quirk "J" StopOfPausedRefused: "A stop of a paused topic is answered MIRROR_TOPIC_ALREADY_PAUSED, and nothing stops.", "E-17, decision 2", ["L10"];
-    quirk "J" ExcludedStoppedAgain: "What a start's or stop's patterns exclude is ordered to stop even if it is stopped: later orders are refused as outdated.", "C-6", ["L10"];
+    quirk "J" ExcludedStoppedAgain: "What a start's or stop's patterns exclude is ordered to stop even if it is stopped: later orders are refused as outdated.", "C-6", ["S49"];
     guard CommittedBeforeAnswered: "An answer leaves only when everything it saw is durable at the quorum.", "KIP-595", ["S13", "S3", "S14", "L5"];
 }

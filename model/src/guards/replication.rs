@@ -42,7 +42,7 @@ registry! { base 64;
     guard BarrierNeedsPosition: "The replica barrier counts a follower only with a position from a fetch in the present leader epoch.", "decision 31, K12", ["S36", "S35"];
     guard CutFailsWaits: "When a leader's log is cut, producers that wait for what stood there are answered with an error.", "acks=all, spec 3.7", ["S16", "S11"];
     guard LogsOfThisLife: "A log on disk serves a topic only if it is of that topic's life: a copy that is deleted and made anew has the same topic id.", "I18 for copied ids (spec 3.1); found by swarm/default", ["S2", "S3", "S4", "S46"];
-    guard FailedCutEndsBroker: "A broker ends when a cut fails half way: nobody can tell what its log holds.", "KIP-112, stock LogDirFailureChannel; found by swarm/coordinator", ["S4", "S3", "S2"];
+    guard FailedCutEndsBroker: "A broker ends when a cut fails half way: nobody can tell what its log holds.", "KIP-112, stock LogDirFailureChannel; found by swarm/coordinator", ["L9", "S4", "S3"];
     guard NothingInCommonBeginsAnew: "A follower that holds only what lies below its leader's log start, in which no epoch begins, begins its log there.", "found by seed 440 of swarm/lifecycle; stock fetchOffsetAndTruncate leaves the epoch", ["L5", "L9"];
     guard FailedWriteEndsBroker: "A broker ends when an append fails: its logs are on one disk, and others are to lead.", "KIP-112, stock LogDirFailureChannel", ["S15", "L5", "S1", "L6"];
 }

@@ -12,7 +12,7 @@
 //! - The wait for a bump ends above the minimum (C12): who goes on too early is sent back before it appends
 //!   (`EpochBumpBeforeAppend`). What C12 is about has a row, `BumpAboveMinimum`.
 
-use super::{controller, log, quorum, replication, GuardId};
+use super::{client, log, quorum, replication, GuardId};
 
 /// Why on and off look the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,16 +58,10 @@ pub const UNSEEN: &[Unseen] = &[
         says: "The controller moves the leaderships in the moment in which it hears of the wish; who does not wait for its word is gone some milliseconds earlier.",
     },
     Unseen {
-        id: controller::StartNeedsFreshStates,
-        why: Why::Granularity,
-        says: "It takes two operators: one whose order is on its way, and another one who starts and stops the topic \
-               meanwhile. A cluster has one here, and it gives one order after the other.",
-    },
-    Unseen {
-        id: controller::ExcludedStoppedAgain,
-        why: Why::Granularity,
-        says: "It costs another order that is on its way at that moment one refusal; a cluster has one operator here, \
-               who gives one order after the other and repeats what is refused.",
+        id: client::PatternsMeetAllTopics,
+        why: Why::Equivalent,
+        says: "The controller has a verdict for each topic: what is none of the mirror's is refused, and the others are done. The tool \
+               tells of a refusal that nobody asked for, and its exit code is 1.",
     },
     Unseen {
         id: quorum::SnapshotBeforeLog,

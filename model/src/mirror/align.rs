@@ -94,9 +94,11 @@ impl MirrorManager {
     ) {
         let Some(part) = self.part(partition) else { return };
         // An order to stop, or a state that is on its way, is older news than this answer and counts first (decisions 1 and 33).
-        let busy = part.change.is_some() || self.is_to_stop(partition, task);
         let begins = matches!(part.state, MirrorState::LogAlignment | MirrorState::Mirroring);
-        if busy || !begins {
+        if part.change.is_some() || !begins {
+            return;
+        }
+        if !cx.guards.admits(guard::StopComesBeforeCut, !self.is_to_stop(partition, task)) {
             return;
         }
         let awaited = part.state == MirrorState::LogAlignment && part.align == AlignStep::Position;

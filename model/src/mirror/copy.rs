@@ -12,6 +12,7 @@ use crate::mirror::manager::{MirrorManager, MirrorTask, TIMER_MANAGER};
 use crate::ports::{Cx, Timer};
 use crate::record::batch::BatchView;
 use crate::replica::Replicas;
+use crate::states::DesiredState;
 use crate::trace::{CutCause, Trace};
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
@@ -367,6 +368,10 @@ impl Fetcher {
         let end = local.replicas.log(slot.partition).map_or(to, |log| log.end());
         if to < end && !may_cut {
             return local.outcomes.push(Outcome::Contradicted(slot.partition, to));
+        }
+        let stops = local.image.mirror_of(slot.topic).is_some_and(|(_, desired)| desired == DesiredState::Stopped);
+        if !local.cx.guards.admits(alignment::StopComesBeforeCut, !stops) {
+            return self.set_phase(at, Phase::Truncating); // and asks again, until it is taken from here
         }
         let cause = CutCause::Alignment;
         if local.replicas.truncate_mirror_leader(local.now, slot.partition, to, cause, local.cx).is_err() {

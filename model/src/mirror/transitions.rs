@@ -63,6 +63,9 @@ impl MirrorManager {
             (D::Mirroring, S::Paused) => S::Mirroring,
             _ => return false,
         };
+        if (part.state, to) == (S::LogAlignment, S::Stopping) {
+            self.stop_fetching(partition, cx); // it asks for no epochs any more
+        }
         self.enter(now, partition, to, task, cx);
         true
     }
@@ -99,8 +102,9 @@ impl MirrorManager {
         match state {
             MirrorState::Unknown => {}
             MirrorState::LogAlignment => {
-                // A stop that was ordered meanwhile comes before the cut (decision 1).
-                if !self.follow_wish(now, partition, task, cx) {
+                // It may have been ordered meanwhile, when STOPPED was the state that was known.
+                let cuts = self.is_to_stop(partition, task) && cx.guards.admits(alignment::StopComesBeforeCut, false);
+                if cuts || !self.follow_wish(now, partition, task, cx) {
                     self.align(now, partition, task, cx);
                 }
             }

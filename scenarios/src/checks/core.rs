@@ -19,6 +19,7 @@ use super::{
     s51_legal_compaction, s52_undisturbed_quorum, walk,
 };
 use mirrorlab_model::ids::{LeaderEpoch, Nanos, NodeId, Offset, PartitionIx};
+use mirrorlab_model::states::DesiredState;
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent};
 use mirrorlab_reports::record::Violation;
 use smallvec::SmallVec;
@@ -460,7 +461,15 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
         }
         Trace::VoteGranted { epoch, candidate } => s13_metadata::voted(cx, c, epoch, candidate),
         Trace::MetadataTruncated { to, committed } => s13_metadata::cut(cx, to, committed),
-        Trace::MirrorOrdered { topic, desired } => c.orders.entry(topic).or_default().note(desired),
+        Trace::MirrorOrdered { topic, desired, again } => {
+            c.orders.entry(topic).or_default().note(desired);
+            if again {
+                s49_desired_rules::ordered_again(cx, desired);
+            }
+            if desired == DesiredState::Unknown {
+                s49_desired_rules::freed(cx, c, topic);
+            }
+        }
         Trace::TopicRemoved { topic, desired } => {
             c.removed.insert(topic);
             s49_desired_rules::removed(cx, desired);

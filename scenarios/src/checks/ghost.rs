@@ -236,8 +236,19 @@ pub struct Rot {
     pub gone: bool,
 }
 
-/// Epoch and last sequence by producer id, ascending. Nearly always one: no heap then.
-pub type Sequences = SmallVec<[(i64, (i16, i32)); 1]>;
+/// What a log holds of a producer: that of its newest batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Newest {
+    /// Its epoch.
+    pub epoch: i16,
+    /// Its last sequence.
+    pub sequence: i32,
+    /// The number of its first record among those that its producer made, −1: none has one.
+    pub record: i64,
+}
+
+/// By producer id, ascending. Nearly always one: no heap then.
+pub type Sequences = SmallVec<[(i64, Newest); 1]>;
 
 /// What few partitions have.
 #[derive(Clone, Debug, Default)]
@@ -260,7 +271,7 @@ pub struct More {
     pub source_epoch: LeaderEpoch,
     /// Epoch of the last mirrored batch.
     pub mirrored_epoch: LeaderEpoch,
-    /// Up to here S16 walked the leader's log, and what it found of producers: epoch and last sequence.
+    /// Up to here S16 walked the leader's log, and what it found of producers.
     pub walked: Offset,
     /// See `walked`.
     pub sequences: Sequences,

@@ -182,6 +182,9 @@ pub(super) fn cut<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: Offs
     }
     s42_isolation::acts(cx, None, "a cut");
     s49_desired_rules::acts(cx, g.life(), g.lead.epoch, "its log was cut");
+    if cause == CutCause::Alignment {
+        s49_desired_rules::aligns(cx);
+    }
     if cause == CutCause::Alignment && g.life().is_some() {
         s38_durable_states::acts(cx, g, Some(MirrorState::LogAlignment));
     }

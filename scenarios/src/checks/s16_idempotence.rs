@@ -1,10 +1,11 @@
 //! S16 Idempotence. In each partition log, for each producer id and epoch between two PID resets, sequence ranges are
-//! consecutive (modulo 2^31) and disjoint. For each acknowledgement (value, offset): the record at that offset has that value.
-//! The second half catches writes that were swallowed silently. And no producer counts itself out of what a broker takes for a
-//! batch at all.
+//! consecutive (modulo 2^31) and disjoint, and the records are in the order in which their producer made them, each of them once: a
+//! sequence that was given anew to a batch that is there already is consecutive too. For each acknowledgement (value, offset): the
+//! record at that offset has that value; this catches writes that were swallowed silently. And no producer counts itself out of what
+//! a broker takes for a batch at all.
 
 use super::cx::Cx;
-use super::ghost::{PartitionGhost, Sequences};
+use super::ghost::{Newest, PartitionGhost, Sequences};
 use super::logs;
 use super::roster::slot_of;
 use super::sight::{LogSight, Sight};
@@ -51,7 +52,7 @@ pub(super) fn refused<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, error: i
 }
 
 /// Sets what is known of a producer; returns what was known.
-fn put(known: &mut Sequences, id: i64, now: (i16, i32)) -> Option<(i16, i32)> {
+fn put(known: &mut Sequences, id: i64, now: Newest) -> Option<Newest> {
     match known.binary_search_by_key(&id, |entry| entry.0) {
         Ok(at) => Some(std::mem::replace(&mut known[at].1, now)),
         Err(at) => {
@@ -59,6 +60,12 @@ fn put(known: &mut Sequences, id: i64, now: (i16, i32)) -> Option<(i16, i32)> {
             None
         }
     }
+}
+
+/// The number of the first record of a batch among those that its producer made, −1 if none has one.
+fn first_record(batch: &BatchView<'_>) -> i64 {
+    let number = |value| Identity::parse(value).and_then(|identity| i64::try_from(identity.sequence).ok());
+    batch.records().find_map(|r| number(r.ok()?.value?)).unwrap_or(-1)
 }
 
 /// The sequences of a log, batch by batch; see [`super::walk`].
@@ -103,22 +110,29 @@ impl Walk {
         if id < 0 || batch.base_sequence() < 0 {
             return;
         }
-        let before = put(&mut self.sequences, id, (epoch, batch.last_sequence()));
+        let record = first_record(batch);
+        let now = Newest { epoch, sequence: batch.last_sequence(), record };
+        let before = put(&mut self.sequences, id, now);
         let next = match before {
-            Some((e, last)) if e == epoch => last.wrapping_add(1) & i32::MAX,
+            Some(b) if b.epoch == epoch => b.sequence.wrapping_add(1) & i32::MAX,
             // A newer epoch begins at 0; one that was never seen begins anywhere (its past may be gone with retention).
-            Some((e, _)) if epoch > e => 0,
-            Some((e, last)) => {
+            Some(b) if epoch > b.epoch => 0,
+            Some(b) => {
                 let got = format!("{epoch} at {}", batch.base_offset());
-                self.wrong = Some((format!("no epoch below {e} of producer {id}"), got));
-                put(&mut self.sequences, id, (e, last));
+                self.wrong = Some((format!("no epoch below {} of producer {id}", b.epoch), got));
+                put(&mut self.sequences, id, b);
                 return;
             }
             None => batch.base_sequence(),
         };
+        let (at, whose) = (batch.base_offset(), || format!("of producer {id} (epoch {epoch})"));
         if batch.base_sequence() != next {
-            let got = format!("{} at offset {}", batch.base_sequence(), batch.base_offset());
-            self.wrong = Some((format!("sequence {next} of producer {id} (epoch {epoch})"), got));
+            let got = format!("{} at offset {at}", batch.base_sequence());
+            self.wrong = Some((format!("sequence {next} {}", whose()), got));
+        }
+        let newest = before.filter(|b| b.epoch == epoch && b.record >= 0).map_or(-1, |b| b.record);
+        if record >= 0 && record <= newest && self.wrong.is_none() {
+            self.wrong = Some((format!("a record behind {newest} {}", whose()), format!("{record} at offset {at}")));
         }
     }
 

@@ -1,7 +1,8 @@
 //! S49 Desired rules. A partition leaves STOPPED, or PAUSED for MIRRORING, only after a newer order: it does so at most as often as
 //! orders to go on were committed. In STOPPED and PAUSED nothing is cut and nothing fetched, a STOPPED partition refuses no writer,
 //! and nothing of a topic that is wanted STOPPED is changed for its mirror: no epoch, no partition, no state. What is wanted MIRRORING
-//! or PAUSED is not deleted: it has to be stopped first (BAD-14).
+//! or PAUSED is not deleted: it has to be stopped first (BAD-14). An order to stop comes before the cut of an alignment (decision 1), and
+//! what is ordered once more is no change (decision 2). A mirror's topics are nobody's only when all that was begun is STOPPED.
 
 use super::cx::Cx;
 use super::ghost::ClusterGhost;
@@ -53,6 +54,34 @@ pub(super) fn acts<S: Sight>(cx: &mut Cx<'_, S>, life: Option<&Life>, epoch: Lea
     let state = life.and_then(|life| life.upto(epoch));
     if let Some(state) = state.filter(|s| matches!(s, MirrorState::Stopped | MirrorState::Paused)) {
         cx.broken("S49", format_args!("nothing cut and nothing fetched in {}", state.name()), what);
+    }
+}
+
+/// An order is committed although that was wanted already: whoever builds on what is wanted takes it for a change.
+pub(super) fn ordered_again<S: Sight>(cx: &mut Cx<'_, S>, desired: DesiredState) {
+    cx.broken("S49", "nothing committed for an order that changes nothing", format_args!("{desired:?} once more"));
+}
+
+/// The end of a mirror is committed, and this topic is nobody's from now on.
+pub(super) fn freed<S: Sight>(cx: &mut Cx<'_, S>, c: &ClusterGhost, topic: TopicIx) {
+    let Some(image) = cx.sight.image(cx.at.cluster) else { return };
+    let Some(partitions) = image.topic(topic).map(|topic| topic.partitions.clone()) else { return };
+    for partition in partitions {
+        let life = c.partitions.get(partition.0 as usize).and_then(super::ghost::PartitionGhost::life);
+        let left =
+            life.map(|life| life.last().state).filter(|s| !matches!(s, MirrorState::Stopped | MirrorState::Unknown));
+        if let Some(state) = left {
+            cx.at.partition = Some(partition);
+            cx.broken("S49", "STOPPED, before its mirror is no more", state.name());
+        }
+    }
+}
+
+/// A mirror leader cuts its log in LOG_ALIGNMENT.
+pub(super) fn aligns<S: Sight>(cx: &mut Cx<'_, S>) {
+    let state = cx.at.node.and_then(|node| cx.sight.mirror(node, cx.partition())).map(|m| m.state);
+    if state == Some(MirrorState::LogAlignment) && is_wanted_stopped(cx) {
+        cx.broken("S49", "nothing cut by an alignment when a stop is ordered, as its leader knows", "its log was cut");
     }
 }
 

@@ -127,7 +127,7 @@ checks! {
         [PartitionChanged Registered], [Event], "CleanShutdownChecked off; ISR growth without a check of positions";
     "S15" "recovery" "A restarted log is a prefix of what it was, at least what was durable; a killed process loses nothing.", "catalogue S15",
         [LogRecovered], [Event], "recovery that cuts too much, or trusts a stale clean marker";
-    "S16" "idempotence" "Sequences of a producer are consecutive; the record at an acknowledged offset is the acknowledged one.", "catalogue S16; KIP-98, KIP-360",
+    "S16" "idempotence" "Sequences of a producer are consecutive, and its records in order, each once; the record at an acknowledged offset is the acknowledged one.", "catalogue S16; KIP-98, KIP-360",
         [Acked Nacked], [Event Quiet], "SequenceChecked off; a write that is swallowed";
     "S17" "producer table" "The producer table is the fold of the log after every restart and cut.", "catalogue S17",
         [LogRecovered Truncated], [Election Quiet], "PidResetAppliedOnLoad, PidResetAppliedOnAppend off; a snapshot that outlives a cut";

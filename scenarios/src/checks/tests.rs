@@ -24,6 +24,7 @@ use mirrorlab_model::ids::*;
 use mirrorlab_model::log::EpochEntry;
 use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::metadata::records::Record;
+use mirrorlab_model::record::{BatchBuilder, BatchMeta, Identity};
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace};
 use mirrorlab_model::wire::messages::ConfigResource;
 
@@ -614,6 +615,38 @@ fn s16_sees_swallowed_writes_and_repeated_sequences() {
     mirrorlab_model::record::stamp(&mut again, Offset(8), LeaderEpoch(1));
     play.commit(0, 1, &again.into());
     assert_eq!(play.quiet(), ["S16"]);
+}
+
+/// A batch that is there already gets the sequences that come next: they are consecutive, and its records twice in the log.
+#[test]
+fn s16_sees_a_record_that_is_there_already_under_other_sequences() {
+    let sent = |first: u64, sequence: i32, base: i64, epoch: i16| {
+        let meta = BatchMeta {
+            base_offset: Offset(base),
+            leader_epoch: LeaderEpoch(1),
+            producer: ProducerId(7),
+            producer_epoch: ProducerEpoch(epoch),
+            base_sequence: sequence,
+            ..BatchMeta::default()
+        };
+        let mut builder = BatchBuilder::new(meta);
+        for sequence in first..first + 3 {
+            builder.push_identity(0, None, Identity { producer: 1, sequence }, 32);
+        }
+        builder.finish()
+    };
+    let then = |first: u64, sequence: i32, epoch: i16| {
+        let mut play = committed(2);
+        play.commit(0, 1, &sent(first, sequence, 8, epoch));
+        play.quiet()
+    };
+    // It has 0 to 7 in two batches; the numbers between may be another partition's.
+    assert_eq!(then(8, 8, 0), NOTHING);
+    assert_eq!(then(20, 8, 0), NOTHING);
+    assert_eq!(then(5, 8, 0), ["S16"]);
+    assert_eq!(then(0, 8, 0), ["S16"]);
+    // Under a new epoch a producer sends again what it does not know the fate of.
+    assert_eq!(then(5, 0, 1), NOTHING);
 }
 
 /// Records were deleted up to the middle of a batch, and a copy begins there, with the whole batch: it is walked once, when all of it is

@@ -210,7 +210,7 @@ impl Failovers {
                 let Some(own) = cluster(look, event.node) else { return };
                 *self.gaps.entry((own, partition)).or_default() += (to.0 - from.0).max(0) as u64;
             }
-            Trace::MirrorOrdered { topic, desired } => self.ordered(look, event.node, topic, desired),
+            Trace::MirrorOrdered { topic, desired, .. } => self.ordered(look, event.node, topic, desired),
             Trace::Truncated { partition, from, to, cause: CutCause::Alignment | CutCause::MirrorDivergence } => {
                 self.cut(look, event.node, partition, (to, from));
             }

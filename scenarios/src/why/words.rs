@@ -121,7 +121,7 @@ fn about_roles(trace: &Trace) -> Option<Words> {
 
 fn about_mirrors(trace: &Trace, cluster: u8, place: &Place) -> Option<Words> {
     Some(match *trace {
-        Trace::MirrorOrdered { topic, desired } => {
+        Trace::MirrorOrdered { topic, desired, .. } => {
             if !(place.partitions.is_empty() && place.touches(cluster) || place.topics.contains(&(cluster, topic))) {
                 return None;
             }

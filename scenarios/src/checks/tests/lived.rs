@@ -103,7 +103,7 @@ impl Lived {
     pub(super) fn order(&mut self, desired: DesiredState) {
         let (topic, mirror) = (TopicIx(0), Some(MirrorIx(0)));
         self.play.record(1, &Record::MirrorTopicStateChange { topic, mirror, desired });
-        assert_eq!(self.play.at(controller(1), Trace::MirrorOrdered { topic, desired }), NOTHING);
+        assert_eq!(self.play.at(controller(1), Trace::MirrorOrdered { topic, desired, again: false }), NOTHING);
     }
 
     /// Records are committed in a cluster's `__mirror_state`.

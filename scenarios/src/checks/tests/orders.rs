@@ -100,6 +100,46 @@ fn s49_sees_what_is_done_to_a_stopped_partition() {
     assert_eq!(lived.play.at(node(1, 1), Trace::MirrorFetcherAdded { partition: P, source, offset, epoch }), ["S49"]);
 }
 
+/// The order to stop is there, and LOG_ALIGNMENT goes on all the same.
+#[test]
+fn s49_sees_an_alignment_that_cuts_after_an_order_to_stop() {
+    let cut = |desired| {
+        let mut lived = Lived::stopped();
+        lived.order(DesiredState::Mirroring);
+        assert_eq!(lived.enter(M::LogAlignment), NOTHING);
+        lived.order(desired);
+        lived.play.cut(1, 1, 5, CutCause::Alignment)
+    };
+    assert!(!cut(DesiredState::Paused).contains(&"S49".to_owned()));
+    assert!(cut(DesiredState::Stopped).contains(&"S49".to_owned()));
+}
+
+/// Its mirror is deleted in the middle of a stop.
+#[test]
+fn s49_sees_a_topic_that_is_nobodys_before_it_is_stopped() {
+    let freed = |mut lived: Lived| {
+        let (topic, desired) = (TopicIx(0), DesiredState::Unknown);
+        lived.play.record(1, &Record::MirrorTopicStateChange { topic, mirror: None, desired });
+        lived.play.at(controller(1), Trace::MirrorOrdered { topic, desired, again: false })
+    };
+    assert_eq!(freed(Lived::stopped()), NOTHING);
+    assert_eq!(freed(Lived::new()), NOTHING);
+    let mut lived = Lived::copying();
+    lived.begin_stop();
+    assert_eq!(freed(lived), ["S49"]);
+}
+
+/// C-6.
+#[test]
+fn s49_sees_an_order_that_changes_nothing() {
+    let ordered = |again| {
+        let (topic, desired) = (TopicIx(0), DesiredState::Stopped);
+        Lived::stopped().play.at(controller(1), Trace::MirrorOrdered { topic, desired, again })
+    };
+    assert_eq!(ordered(false), NOTHING);
+    assert_eq!(ordered(true), ["S49"]);
+}
+
 #[test]
 fn s49_sees_a_topic_go_that_is_copied_or_held() {
     let removed = |desired| Lived::copying().play.at(controller(1), Trace::TopicRemoved { topic: TopicIx(0), desired });
