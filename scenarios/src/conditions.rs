@@ -231,7 +231,7 @@ impl<'a> Eye<'a> {
     pub fn nodes(&self, node: &NodeRef) -> Vec<NodeId> {
         let named = |name: &str| self.world.node_named(name).into_iter().collect();
         match node {
-            NodeRef::Broker(..) | NodeRef::Controller(..) | NodeRef::Operator(_) => named(&node.to_string()),
+            NodeRef::Broker(..) | NodeRef::Controller(..) | NodeRef::Operator(..) => named(&node.to_string()),
             NodeRef::Active(cluster) => {
                 self.setup.cluster(cluster).and_then(|c| self.setup.active(self.world, c)).into_iter().collect()
             }

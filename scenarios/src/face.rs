@@ -363,10 +363,7 @@ impl AdminHandle {
         let name = command.name();
         let (_, granted) = self.world.grant(Wish::Order(cluster, command)).await;
         let Some(order) = granted.orders.last().copied() else { return Err(Trouble::Undecided(name)) };
-        let answered = move |run: &Run| {
-            let admin = run.lab().setup.admins[usize::from(cluster)];
-            run.lab().world.node(admin).admin().and_then(|a| a.outcome(order)).cloned()
-        };
+        let answered = move |run: &Run| run.lab().outcome(order).cloned();
         let until = self.world.deadline(Duration::from_nanos(ANSWERED_WITHIN.0));
         self.world.face.until(move |run| answered(run).is_some() || run.now() >= until).await;
         match self.world.face.look(answered) {

@@ -30,6 +30,21 @@ const PARTITIONS_PER_ORDER: u64 = 10_000;
 /// How long an operator's order may take.
 const ORDER_TIMEOUT: Nanos = Nanos::from_secs(60);
 
+/// How an order is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Manner {
+    /// It is repeated after any refusal, and not only where Kafka's own client does: nobody looks at its answer.
+    pub insist: bool,
+    /// By which operator of its cluster, counted from 1.
+    pub operator: u32,
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self { insist: true, operator: 1 }
+    }
+}
+
 /// A world with the names of what is in it.
 #[derive(Clone, Debug)]
 pub struct Lab {
@@ -65,6 +80,7 @@ impl Lab {
         for (name, cluster) in &stage.clusters {
             lab.add_cluster(name, cluster)?;
         }
+        lab.add_operators(stage);
         for (name, mirror) in &stage.mirrors {
             let (Some(source), Some(destination)) = (lab.setup.cluster(&mirror.source), lab.setup.cluster(&mirror.on))
             else {
@@ -117,11 +133,8 @@ impl Lab {
             let name = format!("{name}/broker-{}", n + 1);
             self.world.add_node(&name, Some(index), spec, Program::Broker(Arc::new(config)), self.guards.clone());
         }
-        let admin = self.world.next_node();
-        let spec = NodeSpec { node: admin, site, role: Role::Client, cluster: u16::from(index) };
-        let program = Program::Admin(Arc::new(AdminConfig::new(brokers.clone())));
-        self.world.add_node(&format!("{name}/operator"), None, spec, program, self.guards.clone());
-        self.setup.admins.push(admin);
+        let admin = self.add_operator(&format!("{name}/operator"), index, site, &brokers);
+        self.setup.admins.push(vec![admin]);
         self.setup.clusters.push(ClusterSetup {
             name: name.into(),
             cluster_id: plan.id.as_str().into(),
@@ -131,20 +144,42 @@ impl Lab {
         Ok(())
     }
 
-    // ------------------------------------------------------------------------------------------------------------ orders
-
-    /// Gives an order to a cluster's operator, who insists on it; returns its id.
-    pub fn order(&mut self, cluster: u8, command: Command) -> u32 {
-        self.give(cluster, command, true)
+    /// Those beside the first one of each cluster, as many as steps name.
+    fn add_operators(&mut self, stage: &Stage) {
+        let last = stage.timeline.iter().map(|step| step.operator).max().unwrap_or(1);
+        for n in 2..=last {
+            for cluster in 0..self.setup.clusters.len() {
+                let ClusterSetup { name, brokers, .. } = self.setup.clusters[cluster].clone();
+                let site = self.sites[&stage.clusters[&*name].site];
+                let admin = self.add_operator(&format!("{name}/operator-{n}"), cluster as u8, site, &brokers);
+                self.setup.admins[cluster].push(admin);
+            }
+        }
     }
 
-    /// Gives an order to a cluster's operator, who repeats it after any refusal (`insist`), or only where Kafka's own client
-    /// does; returns its id.
-    pub fn give(&mut self, cluster: u8, command: Command, insist: bool) -> u32 {
+    fn add_operator(&mut self, name: &str, cluster: u8, site: SiteIx, brokers: &[NodeId]) -> NodeId {
+        let node = self.world.next_node();
+        let spec = NodeSpec { node, site, role: Role::Client, cluster: u16::from(cluster) };
+        let program = Program::Admin(Arc::new(AdminConfig::new(brokers.to_vec())));
+        self.world.add_node(name, None, spec, program, self.guards.clone());
+        node
+    }
+
+    // ------------------------------------------------------------------------------------------------------------ orders
+
+    /// Gives an order to a cluster's first operator, who insists on it; returns its id.
+    pub fn order(&mut self, cluster: u8, command: Command) -> u32 {
+        self.give(cluster, command, Manner::default())
+    }
+
+    /// Gives an order to an operator of a cluster; returns its id.
+    pub fn give(&mut self, cluster: u8, command: Command, manner: Manner) -> u32 {
         self.orders += 1;
-        self.setup.wishes.extend(Wish::of(cluster, self.orders, self.world.now(), &command));
-        let order = Order { id: self.orders, command, timeout: ORDER_TIMEOUT, insist };
-        self.world.call(self.setup.admins[usize::from(cluster)], |process, _, cx| {
+        let of = &self.setup.admins[usize::from(cluster)];
+        let node = of[(manner.operator as usize).clamp(1, of.len()) - 1];
+        self.setup.wishes.extend(Wish::of((cluster, node), self.orders, self.world.now(), &command));
+        let order = Order { id: self.orders, command, timeout: ORDER_TIMEOUT, insist: manner.insist };
+        self.world.call(node, |process, _, cx| {
             if let Process::Admin(admin) = process {
                 admin.submit(order, cx);
             }
@@ -155,13 +190,13 @@ impl Lab {
     /// Whether every operator has nothing left to do.
     #[must_use]
     pub fn orders_done(&self) -> bool {
-        self.setup.admins.iter().all(|node| self.world.node(*node).admin().is_some_and(|a| a.is_idle()))
+        self.setup.operators().all(|node| self.world.node(node).admin().is_some_and(|a| a.is_idle()))
     }
 
     /// When the last order ended that any operator gave.
     #[must_use]
     pub fn last_order_ended(&self) -> Option<Nanos> {
-        let admins = self.setup.admins.iter().filter_map(|node| self.world.node(*node).admin());
+        let admins = self.setup.operators().filter_map(|node| self.world.node(node).admin());
         admins.filter_map(|admin| admin.outcomes().last()).map(|outcome| outcome.ended).max()
     }
 
@@ -211,17 +246,17 @@ impl Lab {
     }
 
     /// Orders a mirror and the start of its topics; returns the last order's id.
-    pub fn create_mirror(&mut self, stage: &Stage, name: &str, insist: bool) -> Option<u32> {
+    pub fn create_mirror(&mut self, stage: &Stage, name: &str, manner: Manner) -> Option<u32> {
         let plan = stage.mirrors.get(name)?;
         let setup = self.setup.mirrors.iter().find(|m| &*m.name == name)?.clone();
         let source = self.setup.clusters[usize::from(setup.source)].brokers.clone();
         let configs = plan.config.iter().map(|(k, v)| (k.as_str().into(), v.as_str().into())).collect();
-        self.give(setup.destination, Command::CreateClusterMirror { mirror: name.into(), source, configs }, insist);
-        self.start_mirror(stage, name, &[], insist)
+        self.give(setup.destination, Command::CreateClusterMirror { mirror: name.into(), source, configs }, manner);
+        self.start_mirror(stage, name, &[], manner)
     }
 
     /// Orders the start of a mirror's topics: these, or all that the plan names.
-    pub fn start_mirror(&mut self, stage: &Stage, name: &str, topics: &[String], insist: bool) -> Option<u32> {
+    pub fn start_mirror(&mut self, stage: &Stage, name: &str, topics: &[String], manner: Manner) -> Option<u32> {
         let plan = stage.mirrors.get(name)?;
         let setup = self.setup.mirrors.iter().find(|m| &*m.name == name)?.clone();
         let source = self.setup.clusters[usize::from(setup.source)].brokers.clone();
@@ -235,7 +270,7 @@ impl Lab {
         let there = topics_at(stage, &plan.source, &mut BTreeSet::new());
         for (topic_name, partitions) in there.iter().filter(|(n, _)| include.matches(n) && !exclude.matches(n)) {
             if batch.0 + u64::from(*partitions) > PARTITIONS_PER_ORDER {
-                last = Some(self.start_topics(&setup, source.clone(), std::mem::take(&mut batch.1), insist));
+                last = Some(self.start_topics(&setup, source.clone(), std::mem::take(&mut batch.1), manner));
                 batch.0 = 0;
             }
             batch.0 += u64::from(*partitions);
@@ -244,32 +279,32 @@ impl Lab {
         if batch.1.is_empty() {
             last
         } else {
-            Some(self.start_topics(&setup, source, batch.1, insist))
+            Some(self.start_topics(&setup, source, batch.1, manner))
         }
     }
 
     /// Orders something of a mirror that exists; returns the order's id.
-    pub fn mirror_order(&mut self, name: &str, order: MirrorOrder, insist: bool) -> Option<u32> {
+    pub fn mirror_order(&mut self, name: &str, order: MirrorOrder, manner: Manner) -> Option<u32> {
         let destination = self.setup.mirrors.iter().find(|m| &*m.name == name)?.destination;
-        Some(self.give(destination, Command::Mirror(order), insist))
+        Some(self.give(destination, Command::Mirror(order), manner))
     }
 
-    /// How an order of a cluster's operator ended, once it did.
+    /// How an order ended, once it did.
     #[must_use]
     pub fn outcome(&self, order: u32) -> Option<&Outcome> {
-        self.setup.admins.iter().find_map(|node| self.world.node(*node).admin()?.outcome(order))
+        self.setup.operators().find_map(|node| self.world.node(node).admin()?.outcome(order))
     }
 
     /// Whether an order waits behind others of its operator.
     #[must_use]
     pub fn waits(&self, order: u32) -> bool {
-        self.setup.admins.iter().any(|node| self.world.node(*node).admin().is_some_and(|admin| admin.waits(order)))
+        self.setup.operators().any(|node| self.world.node(node).admin().is_some_and(|admin| admin.waits(order)))
     }
 
-    fn start_topics(&mut self, setup: &MirrorSetup, source: Vec<NodeId>, topics: Vec<Arc<str>>, insist: bool) -> u32 {
+    fn start_topics(&mut self, setup: &MirrorSetup, source: Vec<NodeId>, topics: Vec<Arc<str>>, manner: Manner) -> u32 {
         let mirror = setup.name.clone();
         let command = Command::StartMirrorTopics { mirror, source, topics, include: Vec::new(), exclude: Vec::new() };
-        self.give(setup.destination, command, insist)
+        self.give(setup.destination, command, manner)
     }
 
     // ----------------------------------------------------------------------------------------------------------- clients

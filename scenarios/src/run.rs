@@ -15,7 +15,7 @@ use crate::faults::{Done, Striker, Undo};
 use crate::format::action::{Action, Step, Trigger};
 use crate::given::Given;
 use crate::hands::Hands;
-use crate::lab::Lab;
+use crate::lab::{Lab, Manner};
 use crate::losses;
 use crate::marks::Marks;
 use crate::meter::Meter;
@@ -418,7 +418,7 @@ impl Run {
             BY_HAND => self.do_by_hand(),
             n if n >= MIRRORS => {
                 let name = self.mirrors_at[(n - MIRRORS) as usize].1.clone();
-                self.lab.create_mirror(&self.job.plan.stage, &name, true);
+                self.lab.create_mirror(&self.job.plan.stage, &name, Manner::default());
                 self.story.tell(&self.lab.world, format!("operator creates mirror {name} and starts its topics"), true);
             }
             // One that is due when the calm phase has begun comes too late: nobody would end it.

@@ -1,7 +1,7 @@
 //! Who is who in a world: clusters, mirrors and clients by name and node. Made once from the plan; checks, reports and the
 //! runner look names up here.
 
-use mirrorlab_model::client::admin::{Admin, Verdict};
+use mirrorlab_model::client::admin::{Admin, Outcome, Verdict};
 use mirrorlab_model::client::commands::Command;
 use mirrorlab_model::client::mirror_orders::{MirrorOrder, Which};
 use mirrorlab_model::controller::Controller;
@@ -62,8 +62,8 @@ pub struct Setup {
     pub producers: Vec<ClientSetup>,
     /// Consumers, by number.
     pub consumers: Vec<ClientSetup>,
-    /// The operator's client of each cluster.
-    pub admins: Vec<NodeId>,
+    /// The operators' clients of each cluster, the first one first.
+    pub admins: Vec<Vec<NodeId>>,
     /// What operators wanted of mirrored topics, in the order in which they said so, however they were answered.
     pub wishes: Vec<Wish>,
 }
@@ -73,6 +73,8 @@ pub struct Setup {
 pub struct Wish {
     /// Index of the mirror's cluster.
     pub cluster: u8,
+    /// Who says so.
+    by: NodeId,
     /// The order that says so.
     pub order: u32,
     /// When it was said: given to the operator's client, which carries out one order after the other.
@@ -90,7 +92,7 @@ pub struct Wish {
 impl Wish {
     /// What a command says of what is wanted.
     #[must_use]
-    pub fn of(cluster: u8, order: u32, at: Nanos, command: &Command) -> Option<Self> {
+    pub fn of((cluster, by): (u8, NodeId), order: u32, at: Nanos, command: &Command) -> Option<Self> {
         let named = |words: &[&[Arc<str>]]| {
             let all: Vec<&str> = words.iter().flat_map(|list| list.iter().map(|word| &**word)).collect();
             (!all.is_empty()).then(|| Patterns::of(&all))
@@ -113,7 +115,7 @@ impl Wish {
             _ => return None,
         };
         let recovers = matches!(command, Command::Mirror(MirrorOrder::Recover { .. }));
-        Some(Self { cluster, order, at, mirror: mirror.clone(), topics, desired, recovers })
+        Some(Self { cluster, by, order, at, mirror: mirror.clone(), topics, desired, recovers })
     }
 
     /// Whether it is about that topic of that mirror.
@@ -125,44 +127,65 @@ impl Wish {
     }
 }
 
+fn operator<'w>(world: &'w World, wish: &Wish) -> Option<&'w Admin> {
+    world.node(wish.by).admin()
+}
+
+fn outcome<'w>(world: &'w World, wish: &Wish) -> Option<&'w Outcome> {
+    operator(world, wish)?.outcome(wish.order)
+}
+
+/// An instant of a process's clock, as the world counts.
+fn in_world(world: &World, node: NodeId, at: Nanos) -> Nanos {
+    let age = world.node(node).clock.now(world.now()).mono.since(at);
+    Nanos(world.now().since(age).0)
+}
+
+/// Whether an order had ended when another one was sent.
+fn is_over_before(world: &World, wish: &Wish, other: &Wish) -> bool {
+    let ended = outcome(world, wish).map(|outcome| in_world(world, wish.by, outcome.ended));
+    let begun = operator(world, other).and_then(|operator| operator.begun(other.order));
+    ended.zip(begun).is_some_and(|(ended, begun)| ended <= in_world(world, other.by, begun))
+}
+
 impl Setup {
     /// The cluster of that name.
     #[must_use]
     pub fn cluster(&self, name: &str) -> Option<u8> {
         self.clusters.iter().position(|c| &*c.name == name).map(|at| at as u8)
     }
+    /// The clients of all operators.
+    pub fn operators(&self) -> impl Iterator<Item = NodeId> + Clone + '_ {
+        self.admins.iter().flatten().copied()
+    }
     /// What an operator wanted last of a topic of a mirror, as far as that was sent: an order behind one that is repeated again and
-    /// again is nothing that a cluster could know of. And whether there is such an order.
+    /// again is nothing that a cluster could know of. And whether there is such an order. Where another operator's order was not over
+    /// when that was sent, nobody can tell which of them came last.
     #[must_use]
     pub fn wanted(&self, world: &World, cluster: u8, mirror: &str, topic: &str) -> (Option<DesiredState>, bool) {
-        let waits = |w: &&Wish| self.operator(world, w.cluster).is_some_and(|operator| operator.waits(w.order));
+        let waits = |w: &&Wish| operator(world, w).is_some_and(|operator| operator.waits(w.order));
         let mut said = self.about(cluster, mirror, topic).rev().filter(|w| !w.recovers).peekable();
         let is_behind = said.peek().is_some_and(waits);
-        (said.find(|w| !waits(w)).map(|w| w.desired), is_behind)
+        let last =
+            said.find(|w| !waits(w)).filter(|last| said.all(|w| w.by == last.by || is_over_before(world, w, last)));
+        (last.map(|w| w.desired), is_behind)
     }
     /// When a wish was sent first, as the world counts; `None` while it waits behind others.
     #[must_use]
     pub fn sent(&self, world: &World, wish: &Wish) -> Option<Nanos> {
-        let node = *self.admins.get(usize::from(wish.cluster))?;
-        let begun = self.operator(world, wish.cluster)?.begun(wish.order)?;
-        let age = world.node(node).clock.now(world.now()).mono.since(begun);
-        Some(Nanos(world.now().since(age).0))
-    }
-    fn operator<'w>(&self, world: &'w World, cluster: u8) -> Option<&'w Admin> {
-        world.node(*self.admins.get(usize::from(cluster))?).admin()
+        Some(in_world(world, wish.by, operator(world, wish)?.begun(wish.order)?))
     }
     /// How often an operator said that what failed of a topic is to go on: an order that is refused for one partition is said again,
     /// and again lets the others go on.
     #[must_use]
     pub fn recoveries(&self, world: &World, cluster: u8, mirror: &str, topic: &str) -> usize {
-        let said = |w: &Wish| self.operator(world, w.cluster).map_or(0, |operator| operator.attempts(w.order));
+        let said = |w: &Wish| operator(world, w).map_or(0, |operator| operator.attempts(w.order));
         self.about(cluster, mirror, topic).filter(|w| w.recovers).map(|w| said(w) as usize).sum()
     }
     /// When the last of these orders was sent that was answered as done.
     #[must_use]
     pub fn recovered(&self, world: &World, cluster: u8, mirror: &str, topic: &str) -> Option<Nanos> {
-        let operator = self.operator(world, cluster)?;
-        let done = |w: &&Wish| operator.outcome(w.order).is_some_and(|o| o.verdict == Verdict::Accepted);
+        let done = |w: &&Wish| outcome(world, w).is_some_and(|o| o.verdict == Verdict::Accepted);
         let last = self.about(cluster, mirror, topic).rev().filter(|w| w.recovers).find(done)?;
         self.sent(world, last)
     }

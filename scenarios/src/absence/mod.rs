@@ -178,7 +178,8 @@ fn with_absence(plan: &Plan, sample: &Sample, base: Nanos) -> Plan {
     let node = sample.node.clone();
     let action = Action::Kill { node, restart_after: Some(sample.lasting), inside_task: false };
     let trigger = Trigger::At { at, every: None, times: None };
-    let step = Step { name: None, trigger, permanent: false, expect_error: None, within_tolerance: false, action };
+    let (permanent, within_tolerance) = (false, false);
+    let step = Step { name: None, trigger, permanent, expect_error: None, within_tolerance, operator: 1, action };
     let timeline = &mut plan.stage.timeline;
     let later = |step: &Step| matches!(&step.trigger, Trigger::At { at: other, .. } if *other > at);
     let place = timeline.iter().position(later).unwrap_or(timeline.len());

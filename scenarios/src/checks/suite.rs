@@ -22,7 +22,7 @@ pub struct Suite {
 }
 
 fn clients(setup: &Setup) -> usize {
-    setup.producers.len() + setup.consumers.len() + setup.admins.len()
+    setup.producers.len() + setup.consumers.len() + setup.operators().count()
 }
 
 impl Suite {
@@ -152,7 +152,7 @@ fn roster(setup: &Setup) -> Roster {
             let name = format!("{}/controller-{}", c.name, n + 1);
             roster.seat(*node, &name, Place { cluster, part: Part::Controller });
         }
-        if let Some(admin) = setup.admins.get(usize::from(cluster)) {
+        for admin in setup.admins.get(usize::from(cluster)).into_iter().flatten() {
             roster.seat(*admin, &format!("{}/admin", c.name), Place { cluster, part: Part::Client });
         }
     }

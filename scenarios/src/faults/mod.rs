@@ -12,7 +12,7 @@ mod words;
 use crate::conditions::Eye;
 use crate::format::action::{Action, NodeRef, Step};
 use crate::format::types::Stage;
-use crate::lab::Lab;
+use crate::lab::{Lab, Manner};
 use mirrorlab_model::admin::command::Call;
 use mirrorlab_model::broker::lanes;
 use mirrorlab_model::ids::{Nanos, NodeId};
@@ -84,8 +84,8 @@ pub struct Striker {
     rots: u64,
     /// Steps that were left out, because replicas could not have made good what they take.
     pub left_out: u64,
-    /// Operators give an order only once, because its answer is looked at.
-    pub once: bool,
+    /// How orders are given.
+    pub manner: Manner,
 }
 
 impl Striker {

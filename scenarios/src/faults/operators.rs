@@ -4,7 +4,7 @@ use super::elections::elect_leader;
 use super::{nodes, Done, Striker};
 use crate::format::action::{Action, ConfigTarget, Keep, NodeRef};
 use crate::format::types::{Config, Stage};
-use crate::lab::Lab;
+use crate::lab::{Lab, Manner};
 use mirrorlab_model::admin::command::parse;
 use mirrorlab_model::client::commands::Command;
 use mirrorlab_model::client::mirror_orders::{MirrorOrder, Which};
@@ -63,11 +63,11 @@ impl Striker {
                 None
             }
             Action::CreateMirror { mirror } => {
-                done.orders.extend(lab.create_mirror(stage, mirror, !self.once));
+                done.orders.extend(lab.create_mirror(stage, mirror, self.manner));
                 None
             }
             Action::StartMirror { mirror, topics } => {
-                done.orders.extend(lab.start_mirror(stage, mirror, topics, !self.once));
+                done.orders.extend(lab.start_mirror(stage, mirror, topics, self.manner));
                 None
             }
             Action::StopMirror { .. }
@@ -76,12 +76,12 @@ impl Striker {
             | Action::RecoverMirror { .. }
             | Action::DeleteMirror { .. } => {
                 if let Some((mirror, order)) = mirror_order(action) {
-                    done.orders.extend(lab.mirror_order(mirror, order, !self.once));
+                    done.orders.extend(lab.mirror_order(mirror, order, self.manner));
                 }
                 None
             }
             Action::Cli { on, args, files, .. } => {
-                call_tool(lab, on, args, files, done);
+                call_tool(lab, on, (args, files), self.manner, done);
                 None
             }
             Action::Produce { producer, records, .. } => {
@@ -108,7 +108,7 @@ impl Striker {
         };
         if let Some((on, command)) = command {
             if let Some(cluster) = lab.setup.cluster(on) {
-                done.orders.push(lab.give(cluster, command, !self.once));
+                done.orders.push(lab.give(cluster, command, self.manner));
             }
         }
         true
@@ -188,7 +188,13 @@ fn mirror_order(action: &Action) -> Option<(&String, MirrorOrder)> {
 }
 
 /// Calls the operators' tool: what breaks its rules sends nothing.
-fn call_tool(lab: &mut Lab, on: &str, args: &str, files: &BTreeMap<String, String>, done: &mut Done) {
+fn call_tool(
+    lab: &mut Lab,
+    on: &str,
+    (args, files): (&str, &BTreeMap<String, String>),
+    manner: Manner,
+    done: &mut Done,
+) {
     let words: Vec<&str> = args.split_whitespace().collect();
     let call = parse(&words, Some(on)).and_then(|call| {
         let command = call.command(|name| files.get(name).map(|text| with_nodes(lab, text)))?;
@@ -196,7 +202,7 @@ fn call_tool(lab: &mut Lab, on: &str, args: &str, files: &BTreeMap<String, Strin
     });
     match (call, lab.setup.cluster(on)) {
         (Ok((call, command)), Some(cluster)) => {
-            done.orders.push(lab.give(cluster, command, false));
+            done.orders.push(lab.give(cluster, command, Manner { insist: false, ..manner }));
             done.call = Some(Ok(call));
         }
         (Ok(_), None) => {}

@@ -206,9 +206,17 @@ pub struct Step {
     /// comes); else the run is unmet. Default: an order is repeated until it is accepted or its time is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_error: Option<String>,
+    /// Which of its cluster's operators gives the order: each gives one after the other, and they do so side by side. Default 1.
+    #[serde(skip_serializing_if = "is_first")]
+    pub operator: u32,
     /// What.
     #[serde(flatten)]
     pub action: Action,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde wants it
+fn is_first(operator: &u32) -> bool {
+    *operator == 1
 }
 
 /// `expect_error`: any answer will do.
@@ -748,6 +756,12 @@ impl Action {
     #[must_use]
     pub const fn is_carried_out(&self) -> bool {
         !matches!(self, Self::Produce { record: Some(_), .. } | Self::Produce { records: 10_000_001.., .. })
+    }
+
+    /// Whether an operator's client of a cluster sends it: elections go straight to the controller.
+    #[must_use]
+    pub fn is_operators(&self) -> bool {
+        self.is_order() && !matches!(self, Self::Elect { .. }) || matches!(self, Self::Cli { .. })
     }
 
     /// Whether it orders something of a cluster that can be refused.

@@ -378,6 +378,8 @@ fn what_is_wrong_with_orders_and_transactions_is_told_with_its_place_and_the_nea
             16,
             "did you mean `INVALID_CLUSTER_MIRROR_STATES`?",
         ),
+        (step(&format!("{stop}operator = 9")), 5, 12, "it is from 1 to 8"),
+        (step("do = \"kill\"\nnode = \"west/broker-1\"\noperator = 2"), 5, 1, "`kill` is no operator's to do"),
         (step("do = \"recover-mirror\"\nmirror = \"east-to-west\"\nkeep = \"sorce\""), 5, 8, "did you mean `source`?"),
         (
             step("do = \"cli\"\non = \"wst\"\nargs = \"--list\""),

@@ -34,6 +34,8 @@ pub const CLIENTS: usize = 1_000;
 pub const CLIENT_PROCESSES: u64 = 10_000;
 /// Topics that one client names; a family counts once.
 pub const CLIENT_TOPICS: usize = 100;
+/// Operators of one cluster.
+pub const OPERATORS: u32 = 8;
 /// Steps of a timeline, as written and after repetitions and chaos are expanded.
 pub const STEPS: usize = 20_000;
 /// Partitions that one request creates at most: a controller takes at most so many records at once (decision 16).

@@ -79,6 +79,7 @@ impl Live<'_> {
             steps: self.stage.timeline.iter().filter_map(|step| step.name.clone()).collect(),
             deleted: std::collections::BTreeSet::new(),
             driven: std::collections::BTreeSet::new(),
+            operators: self.stage.timeline.iter().map(|step| step.operator).max().unwrap_or(1),
         };
         let found = read(&mut build, &at);
         build.cx.problems.finish()?;

@@ -310,6 +310,7 @@ fn read_tree<'v>(cx: Cx<'v>, map: &DeTable<'_>) -> (Cx<'v>, Scenario) {
         steps: BTreeSet::new(),
         deleted: BTreeSet::new(),
         driven: BTreeSet::new(),
+        operators: 1,
     };
     root.allow("matrix");
     root.allow("draw");

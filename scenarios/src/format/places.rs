@@ -17,8 +17,8 @@ pub enum NodeRef {
     Active(String),
     /// `east/*`, or `east/broker-*`: all brokers.
     Brokers(String),
-    /// `east/operator`: where the orders to a cluster are given.
-    Operator(String),
+    /// `east/operator`: where the orders to a cluster are given; `east/operator-2`: by which of its operators.
+    Operator(String, u32),
     /// `clients/shop`: a producer or consumer; of `count` alike, all.
     Client(String),
     /// `leader(east/orders, 0)`: who leads it when the step is due.
@@ -31,7 +31,7 @@ impl NodeRef {
     /// Whether it is a process without a disk: a client, or where an operator sits.
     #[must_use]
     pub const fn is_diskless(&self) -> bool {
-        matches!(self, Self::Client(_) | Self::Operator(_))
+        matches!(self, Self::Client(_) | Self::Operator(..))
     }
 }
 
@@ -43,7 +43,8 @@ impl fmt::Display for NodeRef {
             Self::Controllers(cluster) => write!(f, "{cluster}/controller-*"),
             Self::Active(cluster) => write!(f, "active({cluster})"),
             Self::Brokers(cluster) => write!(f, "{cluster}/*"),
-            Self::Operator(cluster) => write!(f, "{cluster}/operator"),
+            Self::Operator(cluster, 1) => write!(f, "{cluster}/operator"),
+            Self::Operator(cluster, n) => write!(f, "{cluster}/operator-{n}"),
             Self::Client(name) => write!(f, "clients/{name}"),
             Self::Leader(cluster, topic, partition) => write!(f, "leader({cluster}/{topic}, {partition})"),
             Self::Coordinator(mirror) => write!(f, "coordinator({mirror})"),

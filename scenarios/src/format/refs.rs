@@ -30,6 +30,8 @@ pub(crate) struct Build<'v> {
     pub(crate) deleted: BTreeSet<String>,
     /// Producers that a `produce` step names.
     pub(crate) driven: BTreeSet<String>,
+    /// Operators of each cluster, as many as steps name.
+    pub(crate) operators: u32,
 }
 
 impl Build<'_> {
@@ -166,7 +168,7 @@ impl Build<'_> {
         match process {
             "*" | "broker-*" => return Some(NodeRef::Brokers(cluster)),
             "controller-*" => return Some(NodeRef::Controllers(cluster)),
-            "operator" => return Some(NodeRef::Operator(cluster)),
+            "operator" => return Some(NodeRef::Operator(cluster, 1)),
             _ => {}
         }
         let number = |prefix: &str, last: u32| {
@@ -175,6 +177,9 @@ impl Build<'_> {
             digits.parse::<u32>().ok().filter(|n| plain && (1..=last).contains(n))
         };
         let (brokers, controllers) = self.stage.clusters.get(&cluster).map_or((0, 0), |c| (c.brokers, c.controllers));
+        if let Some(n) = number("operator-", self.operators).filter(|n| *n > 1) {
+            return Some(NodeRef::Operator(cluster, n));
+        }
         if let Some(n) = number("broker-", brokers) {
             return Some(NodeRef::Broker(cluster, n));
         }

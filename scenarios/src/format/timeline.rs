@@ -20,6 +20,9 @@ impl Build<'_> {
             if let Some(name) = text("name") {
                 self.steps.insert(name);
             }
+            let operator = map.get("operator").and_then(|v| v.get_ref().as_integer());
+            let operator = operator.and_then(|n| u32::from_str_radix(n.as_str(), n.radix()).ok()).unwrap_or(1);
+            self.operators = self.operators.max(operator.min(limits::OPERATORS));
             match text("do").as_deref() {
                 Some("produce") => self.driven.extend(text("producer")),
                 Some("delete-mirror") => self.deleted.extend(text("mirror")),
@@ -144,8 +147,20 @@ impl Build<'_> {
             self.cx.error(&span, "conflict", message, "remove `within_tolerance`".to_owned());
         }
         let expect_error = self.expect_error(t, action.as_ref());
+        let operator = self.operator(t, action.as_ref());
         let name = name.map(|at| at.value);
-        Some(Step { name, trigger: trigger?, permanent, within_tolerance, expect_error, action: action? })
+        Some(Step { name, trigger: trigger?, permanent, within_tolerance, expect_error, operator, action: action? })
+    }
+
+    /// Which operator of its cluster does it.
+    fn operator(&mut self, t: &mut Table<'_, '_>, action: Option<&Action>) -> u32 {
+        let operator = t.count32(&mut self.cx, "operator", 1..=limits::OPERATORS);
+        if let Some(action) = action.filter(|action| operator.is_some() && !action.is_operators()) {
+            let span = t.key_span("operator");
+            let message = format!("`{}` is no operator's to do", action.name());
+            self.cx.error(&span, "conflict", message, "remove `operator`".to_owned());
+        }
+        operator.unwrap_or(1)
     }
 
     /// The name of an error that an order is to be answered with.

@@ -3,6 +3,7 @@
 use super::{Run, Stand, LATE, UNDO};
 use crate::faults::undo;
 use crate::format::action::{Action, After, NodeRef, Step, Trigger};
+use crate::lab::Manner;
 use mirrorlab_model::ids::Nanos;
 use mirrorlab_model::trace::{Origin, Trace};
 use mirrorlab_reports::record::Band;
@@ -14,7 +15,7 @@ impl Run {
         if let Action::Heal { step: named } = &step.action {
             self.heal_partitions(named.as_deref());
         }
-        self.striker.once = step.expect_error.is_some();
+        self.striker.manner = Manner { insist: step.expect_error.is_none(), operator: step.operator };
         let done = self.striker.refusal(&self.lab, &step, &self.over).unwrap_or_else(|| {
             self.note_disks_before(&step.action);
             self.census.on_strike(&self.lab, &step.action, &self.over);
@@ -129,13 +130,13 @@ impl Run {
                     }
                 }
                 Stand::Counting { .. } => self.count_for(n),
-                Stand::Struck { orders, undo, .. } if !orders.is_empty() && undo.is_empty() => {
-                    let admins = self.lab.setup.admins.iter().filter_map(|a| self.lab.world.node(*a).admin());
-                    let answered = |id: &u32| admins.clone().any(|a| a.outcome(*id).is_some());
-                    if orders.iter().all(answered) {
-                        self.ordered -= 1;
-                        self.end_step(n as u32);
-                    }
+                Stand::Struck { orders, undo, .. }
+                    if !orders.is_empty()
+                        && undo.is_empty()
+                        && orders.iter().all(|id| self.lab.outcome(*id).is_some()) =>
+                {
+                    self.ordered -= 1;
+                    self.end_step(n as u32);
                 }
                 _ => {}
             }

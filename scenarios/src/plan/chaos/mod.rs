@@ -193,6 +193,7 @@ fn step(chaos: &Chaos, stage: &Stage, at: Time, one: Move) -> Step {
         permanent: false,
         within_tolerance: chaos.mode == Some(Mode::WithinTolerance) && one.action.leans_on_others(),
         expect_error: one.once.then(|| ANY_ANSWER.to_owned()),
+        operator: 1,
         action: one.action,
     }
 }

@@ -219,7 +219,7 @@ fn script(d: &Draw<'_>) -> Option<Vec<Move>> {
     // Right behind an order: it may be on its way, carried out, or answered.
     let down = Time(gap.0 * (crash - 1)).plus(d.between("chaos.behind", Time(0), gap));
     let restart_after = Some(Time(gap.0 / 4).max(Time::millis(1)));
-    moves.push(Move::at(down, Action::Kill { node: NodeRef::Operator(on), restart_after, inside_task: false }));
+    moves.push(Move::at(down, Action::Kill { node: NodeRef::Operator(on, 1), restart_after, inside_task: false }));
     let again = down.plus(Time(gap.0 / 2).max(Time::millis(250)));
     moves.extend(orders.into_iter().zip(0..).map(|(order, n)| Move::at(again.plus(Time(gap.0 * n)), order)));
     Some(moves)
