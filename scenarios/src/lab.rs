@@ -70,6 +70,7 @@ impl Lab {
     /// A config entry that the model does not take.
     pub fn build(stage: &Stage, seed: u64, mut guards: Guards) -> Result<Self, BadConfig> {
         stage.perturb.iter().filter_map(|name| Point::named(name)).for_each(|point| guards.points.arm(point));
+        stage.perturb_always.iter().filter_map(|name| Point::named(name)).for_each(|p| guards.points.arm_always(p));
         let sites = sites_of(stage);
         let mut topology = Topology::new(sites.len());
         add_links(&mut topology, stage, &sites);

@@ -2,8 +2,8 @@
 //!
 //! A point changes timing, sizes or order, never what the protocol promises: a fetch is answered with one batch, a log rolls
 //! early, a queue waits longer. A run arms some of them, by name or by its seed; an armed point fires with a small chance each time it
-//! is passed. Whether it fires is a hash of the node's key, the point and how often it was asked here: no draw depends on
-//! another. Unarmed, a point costs one test of a bit.
+//! is passed, or each time if a run says so. Whether it fires is a hash of the node's key, the point and how often it was asked here:
+//! no draw depends on another. Unarmed, a point costs one test of a bit.
 
 macro_rules! points {
     ($( $name:ident $one_in:literal $says:literal; )*) => {
@@ -69,6 +69,8 @@ impl Point {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Points {
     armed: u64,
+    /// Those that fire each time.
+    always: u64,
     key: u64,
     asked: [u32; COUNT],
     fired: [u32; COUNT],
@@ -76,7 +78,7 @@ pub struct Points {
 
 impl Default for Points {
     fn default() -> Self {
-        Self { armed: 0, key: 0, asked: [0; COUNT], fired: [0; COUNT] }
+        Self { armed: 0, always: 0, key: 0, asked: [0; COUNT], fired: [0; COUNT] }
     }
 }
 
@@ -85,9 +87,14 @@ impl Points {
     pub fn arm(&mut self, point: Point) {
         self.armed |= 1 << point as u8;
     }
+    /// Arms a point that fires each time it is passed.
+    pub fn arm_always(&mut self, point: Point) {
+        self.arm(point);
+        self.always |= 1 << point as u8;
+    }
     /// Disarms all: nothing fires any more.
     pub fn disarm(&mut self) {
-        self.armed = 0;
+        (self.armed, self.always) = (0, 0);
     }
     /// Whether any point is armed.
     #[must_use]
@@ -109,7 +116,8 @@ impl Points {
         let at = point as usize;
         self.asked[at] = self.asked[at].wrapping_add(1);
         let entropy = crate::entropy::Entropy(self.key);
-        let fires = entropy.below(at as u64, u64::from(self.asked[at]), Point::ALL[at].2) == 0;
+        let always = self.always & (1 << at) != 0;
+        let fires = always || entropy.below(at as u64, u64::from(self.asked[at]), Point::ALL[at].2) == 0;
         self.fired[at] += u32::from(fires);
         fires
     }
@@ -142,7 +150,10 @@ mod tests {
         assert!((800..1_200).contains(&fired), "{fired} of 8,000");
         let told: Vec<_> = points.counts().filter(|(_, asked, _)| *asked > 0).collect();
         assert_eq!(told, [(Point::FetchCutShort, 8_000, fired as u32)]);
+        points.arm_always(Point::MetadataShort);
+        assert!((0..100).all(|_| points.fires(Point::MetadataShort)));
         points.disarm();
+        assert!(!points.fires(Point::MetadataShort));
         assert!(!points.is_armed() && (0..1_000).all(|_| !points.fires(Point::FetchCutShort)));
     }
 

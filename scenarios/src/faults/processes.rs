@@ -139,6 +139,7 @@ fn rules(loses: Loses) -> CrashRules {
         Loses::Drawn => CrashRules::default(),
         Loses::Unflushed => CrashRules::strict(),
         Loses::Tails => CrashRules::torn_tails(),
+        Loses::Spoilt => CrashRules::spoilt_tails(),
         Loses::Names => CrashRules::names_lost(),
     }
 }

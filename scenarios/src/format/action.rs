@@ -64,14 +64,21 @@ pub enum Loses {
     Unflushed,
     /// Files end within an append, or with noise.
     Tails,
+    /// Files are as long as they were, and end with noise.
+    Spoilt,
     /// Names are as before; what files hold is there.
     Names,
 }
 
 impl Loses {
     /// All, by name.
-    pub const NAMED: &'static [(&'static str, Self)] =
-        &[("drawn", Self::Drawn), ("unflushed", Self::Unflushed), ("tails", Self::Tails), ("names", Self::Names)];
+    pub const NAMED: &'static [(&'static str, Self)] = &[
+        ("drawn", Self::Drawn),
+        ("unflushed", Self::Unflushed),
+        ("tails", Self::Tails),
+        ("spoilt", Self::Spoilt),
+        ("names", Self::Names),
+    ];
 
     #[allow(clippy::trivially_copy_pass_by_ref)] // as serde wants it
     fn is_drawn(&self) -> bool {

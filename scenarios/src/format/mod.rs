@@ -369,6 +369,7 @@ fn registry(b: &mut Build<'_>, root: &mut Table<'_, '_>) {
     b.stage.quirks = root.names(&mut b.cx, "quirks", ("quirk", "quirks"), quirks);
     let points = || vocabulary.points.iter().map(|p| &**p).collect();
     b.stage.perturb = root.names(&mut b.cx, "perturb", ("point", "points of perturbation"), points);
+    b.stage.perturb_always = root.names(&mut b.cx, "perturb_always", ("point", "points of perturbation"), points);
     b.stage.quirks_off = root.names(&mut b.cx, "quirks_off", ("quirk", "quirks"), quirks);
     if let Some(both) = b.stage.quirks.iter().find(|q| b.stage.quirks_off.contains(q)) {
         let message = format!("quirk `{both}` is both on and off");

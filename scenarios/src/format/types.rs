@@ -606,6 +606,9 @@ pub struct Stage {
     /// Points of perturbation that are armed until all faults end: places where the code may do another legal thing now and then.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub perturb: Vec<String>,
+    /// Those that do the other thing each time, until all faults end.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub perturb_always: Vec<String>,
     /// Whether the messages of half of the connections go through their bytes: a check of the codec that changes no history.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub wire: bool,

@@ -125,7 +125,7 @@ impl Run {
         for (point, _, times) in self.lab.world.nodes().iter().flat_map(|node| node.guards.points.counts()) {
             *fired.entry(point.name()).or_default() += u64::from(times);
         }
-        for name in &self.job.plan.stage.perturb {
+        for name in self.job.plan.stage.perturb.iter().chain(&self.job.plan.stage.perturb_always) {
             figures.insert(format!("fired_{name}"), fired.get(&**name).copied().unwrap_or(0) as f64);
         }
     }

@@ -6,7 +6,7 @@ use crate::format::{Diagnostics, Scenario};
 use toml::{Table, Value};
 
 /// The order in which a reader expects what a file says.
-const ORDER: [&str; 18] = [
+const ORDER: [&str; 19] = [
     "title",
     "why",
     "tier",
@@ -17,6 +17,7 @@ const ORDER: [&str; 18] = [
     "quirks",
     "quirks_off",
     "perturb",
+    "perturb_always",
     "wire",
     "clusters",
     "links",

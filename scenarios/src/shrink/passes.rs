@@ -171,7 +171,7 @@ pub(super) fn fewer_switches(search: &mut Search<'_>) {
             case.insert("quirks".to_owned(), Value::Array(on.into_iter().map(Value::String).collect()));
         });
     }
-    for key in ["perturb", "guards_off", "quirks", "quirks_off"] {
+    for key in ["perturb", "perturb_always", "guards_off", "quirks", "quirks_off"] {
         let count = search.best.get(key).and_then(Value::as_array).map_or(0, Vec::len);
         search.keep_fewest(count, |base, kept| {
             let mut case = base.clone();

@@ -24,6 +24,8 @@ pub struct CrashRules {
     pub garbage: u32,
     /// All are there but one append, which is zeros.
     pub hole: u32,
+    /// The length is there, and the last piece has noise instead of bytes.
+    pub spoilt: u32,
     /// Probability that a truncation that was not flushed is undone.
     pub truncation_undone: f64,
     /// Weights of a directory: no unflushed change is there, all are, some first ones are.
@@ -32,7 +34,17 @@ pub struct CrashRules {
 
 impl Default for CrashRules {
     fn default() -> Self {
-        Self { lost: 6, kept: 4, border: 4, torn: 4, garbage: 1, hole: 1, truncation_undone: 0.5, names: [2, 1, 1] }
+        Self {
+            lost: 6,
+            kept: 4,
+            border: 4,
+            torn: 4,
+            garbage: 1,
+            hole: 1,
+            spoilt: 0,
+            truncation_undone: 0.5,
+            names: [2, 1, 1],
+        }
     }
 }
 
@@ -47,6 +59,11 @@ impl CrashRules {
     #[must_use]
     pub fn torn_tails() -> Self {
         Self { lost: 0, kept: 0, border: 0, torn: 3, garbage: 1, hole: 0, ..Self::default() }
+    }
+    /// Every file that was written to is as long as it was, and ends with noise.
+    #[must_use]
+    pub fn spoilt_tails() -> Self {
+        Self { lost: 0, kept: 0, border: 0, torn: 0, garbage: 0, hole: 0, spoilt: 1, ..Self::default() }
     }
     /// Directories are as they were flushed last; what files hold is there.
     #[must_use]
@@ -191,9 +208,9 @@ fn lose_tail(
         return 0;
     }
     let first = store.ends_by(image, durable);
-    let CrashRules { lost, kept, border, torn, garbage, hole, .. } = *rules;
+    let CrashRules { lost, kept, border, torn, garbage, hole, spoilt, .. } = *rules;
     let mut broken = 0;
-    match draw.weighted(&[lost, kept, border, torn, garbage, hole]) {
+    match draw.weighted(&[lost, kept, border, torn, garbage, hole, spoilt]) {
         Some(1) => {}
         Some(2) => {
             let appends = draw.between(u64::from(first), u64::from(image.appends)) as u32;
@@ -217,6 +234,13 @@ fn lose_tail(
             let (from, to) = (store.end(image, at).max(durable), store.end(image, at + 1));
             broken = to - from;
             store.rewrite(image, from, to, |bytes| bytes.fill(0));
+        }
+        Some(6) => {
+            let last = store.end(image, image.appends - 1).max(durable);
+            let from = draw.between(last, len - 1);
+            broken = len - from;
+            let mut noise = *draw;
+            store.rewrite(image, from, u64::MAX, |bytes| rand::RngCore::fill_bytes(&mut noise, bytes));
         }
         _ => store.cut(image, durable),
     }

@@ -70,6 +70,9 @@ fn unflushed_bytes_are_lost_as_the_rules_say() {
     let garbage = seen(&only(|r| r.garbage = 1));
     assert!(garbage.iter().all(|left| left.len() <= all.len()));
     assert!(garbage.iter().any(|left| !all.starts_with(left)));
+    let spoilt = seen(&only(|r| r.spoilt = 1));
+    assert!(spoilt.iter().all(|left| left.len() == all.len() && left[..border(5)] == all[..border(5)]));
+    assert!(spoilt.iter().any(|left| *left != all));
     let holes = seen(&only(|r| r.hole = 1));
     assert!(holes.iter().all(|left| left.len() == all.len() && *left != all));
     assert_eq!(holes.len(), 4);
