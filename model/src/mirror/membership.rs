@@ -168,7 +168,13 @@ impl MirrorManager {
         let in_doubt = part.change.take().is_some();
         part.stop = StopStep::default();
         if in_doubt || part.record.is_none() || !cx.guards.admits(guard::NewTermReadsState, own) {
+            // 1. A leader asks its source before it cuts. 2. Its term ends, and its next one begins; it asks for its state. 3. The
+            // source answers first: nobody knows yet whether the partition still aligns.
+            let stale = cx.guards.admits(guard::StateReadBeforeAct, false);
             part.record = None;
+            if !stale {
+                (part.state, part.align) = (MirrorState::Unknown, AlignStep::default());
+            }
             return self.ask_state(partition, task, cx);
         }
         if part.state == MirrorState::EpochFencing {

@@ -277,6 +277,8 @@ pub struct More {
     pub sequences: Sequences,
     /// What is committed of it in `__mirror_state`.
     pub life: Option<Box<Life>>,
+    /// The one before, whose mirror was deleted, or left the topic.
+    pub former: Option<Box<super::lives::Life>>,
     /// What was committed there was lost: nothing that is asked of committed states is asked of this partition any more.
     pub states_lost: bool,
     /// What was committed, if it is compacted.

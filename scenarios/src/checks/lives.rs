@@ -2,7 +2,7 @@
 //! the last few states of each. Everything that asks "was it committed?" asks here, and not a broker.
 
 use super::cx::Cx;
-use super::ghost::ClusterGhost;
+use super::ghost::{ClusterGhost, PartitionGhost};
 use super::logs;
 use super::sight::{LogSight, Sight};
 use super::{s37_state_machine, s39_position, s40_producer_reset, s49_desired_rules};
@@ -266,6 +266,17 @@ pub(super) fn partition_of<S: Sight>(cx: &Cx<'_, S>, key: &StateKey) -> Option<P
     images.into_iter().flatten().find_map(|image| image.partition_of(image.topic_of(key.topic)?, key.number))
 }
 
+/// Whether a broker acts on a state of a life that is over, as it was committed, and has not heard of its end.
+pub(super) fn is_of_the_former<S: Sight>(cx: &Cx<'_, S>, g: &PartitionGhost, state: MirrorState, number: i32) -> bool {
+    let former = g.more.as_ref().and_then(|more| more.former.as_ref());
+    let image = cx.at.node.and_then(|node| cx.sight.broker_image(node));
+    former.zip(image).is_some_and(|(former, image)| {
+        let topic = image.partition(cx.partition()).map(|entry| entry.topic);
+        let present = image.mirror_by_name(&former.mirror).zip(topic).map(|(mirror, topic)| Session::of(mirror, topic));
+        present == former.session && former.numbered(number).is_some_and(|committed| committed.state == state)
+    })
+}
+
 /// The partition of the incarnation that a record names: one that is deleted has states until brokers hear of it, and there may be
 /// another one of its id by then.
 fn told_of<S: Sight>(cx: &Cx<'_, S>, record: &MirrorRecord) -> Option<PartitionIx> {
@@ -298,7 +309,9 @@ fn apply<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, home: PartitionIx, 
     let (lead, life) = (g.lead, &mut g.more().life);
     match record {
         MirrorRecord::State(_, None) => {
-            *life = life.take().filter(|life| life.mirror != key.mirror);
+            if let Some(over) = life.take_if(|life| life.mirror == key.mirror) {
+                g.more().former = Some(over);
+            }
             return;
         }
         // The second of a life's two tombstones: it begins no new one.

@@ -39,6 +39,13 @@ pub(super) fn candidates<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost) {
     }
 }
 
+/// Up to where a replica holds what an alignment cut at its leader: that comes back with the next one, who was not told, and is cut
+/// again.
+pub(super) fn comes_back(g: &PartitionGhost, slot: u16) -> Offset {
+    let member = g.position(slot).filter(|_| aligns(g)).and_then(|at| g.members.get(at));
+    member.map_or(Offset::ZERO, |member| member.hw)
+}
+
 /// What is to be cut is committed no more, whoever cuts it first.
 pub(super) fn aligns(g: &PartitionGhost) -> bool {
     g.life().is_some_and(|life| match life.last().state {

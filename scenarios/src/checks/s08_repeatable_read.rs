@@ -10,6 +10,7 @@ use super::cx::Cx;
 use super::ghost::{LastRead, PartitionGhost};
 use super::logs;
 use super::roster::slot_of;
+use super::s04_candidate_completeness;
 use super::sight::{LogSight, Sight};
 use mirrorlab_model::client::read_hash::ReadHash;
 use mirrorlab_model::ids::Offset;
@@ -22,7 +23,8 @@ pub(super) fn read<S: Sight>(
     (base, next): (Offset, Offset),
     hash: u64,
 ) {
-    if next > g.true_hw && !g.was_cut(next, cx.at.now) {
+    let comes_back = s04_candidate_completeness::comes_back(g, g.lead.slot);
+    if next > g.true_hw.max(comes_back) && !g.was_cut(next, cx.at.now) {
         cx.broken(
             "S8",
             format_args!("records below {} only: that is committed", g.true_hw),

@@ -21,6 +21,9 @@ pub(super) fn acts<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, only: Optio
         let expected = format!("state number {floor}, which was committed before its term, or a later one");
         cx.broken("S38", expected, told.state_epoch);
     }
+    if lives::is_of_the_former(cx, g, told.state, told.state_epoch) {
+        return;
+    }
     let newest = g.life().map(Life::last).unwrap_or(Committed {
         state: MirrorState::Unknown,
         leader_epoch: mirrorlab_model::ids::LeaderEpoch::NONE,

@@ -28,9 +28,8 @@ pub(super) fn cleaned<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: 
         Some(image.topic_config(topic).delete_retention_ms)
     });
     let before = g.more.as_ref().and_then(|more| more.compaction.as_ref()?.committed_before(cx.slot));
-    // What an alignment cut at its leader comes back with the next one, who was not told, and is cut again.
-    let comes_back = if s04_candidate_completeness::aligns(g) { g.member(cx.slot).map(|(_, m)| m.hw) } else { None };
-    if to > before.max(comes_back).unwrap_or_default().max(g.true_hw) {
+    let comes_back = s04_candidate_completeness::comes_back(g, cx.slot);
+    if to > before.unwrap_or_default().max(g.true_hw).max(comes_back) {
         cx.broken("S51", format_args!("nothing compacted above what is committed ({})", g.true_hw), to);
     }
     if before.is_some() {
