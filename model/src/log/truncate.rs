@@ -144,6 +144,8 @@ impl Log {
         self.closed = None;
         let file = disk.create(self.dir, FileName::Segment(at.0))?;
         self.active = Segment::new(at, file);
+        // The checkpoint of log starts stands above the end then: at the next boot the log would begin there.
+        self.flags.lowered |= at < self.start;
         (self.start, self.end) = (at, at);
         if !guards.admits(guard::HighWatermarkLiftedByReset, self.high_watermark == at) {
             self.high_watermark = at;

@@ -150,3 +150,20 @@ fn a_log_that_was_cut_below_its_recovery_point_waits_for_the_checkpoint() {
     cut(&mut rig, 2);
     assert_eq!(rig.log.lowered(), None);
 }
+
+// Found by seed 670 of swarm/lifecycle. 1. DeleteRecords raises a follower's start. 2. Its leader is aligned, and its log cut below that. 3.
+// Its process dies: the checkpoint of starts has it begin above its end, where nobody wrote anything.
+#[test]
+fn a_log_that_was_cut_below_its_start_waits_for_the_checkpoint_too() {
+    let mut rig = Rig::new();
+    rig.follow(&[at(0, 1, 10)], 1).unwrap();
+    rig.hw(10);
+    assert!(rig.log.maybe_raise_log_start(&mut rig.guards, Offset(9)));
+    assert_eq!((rig.log.recovery_point(), rig.log.lowered()), (Offset(0), None));
+    rig.log.truncate_to(&mut rig.disk, &mut rig.guards, Offset(0)).unwrap();
+    let points = rig.log.points().expect("the start fell");
+    assert_eq!((points.start, points.recovery_point), (Offset(0), Offset(0)));
+    assert_eq!(rig.follow(&[at(0, 2, 5)], 2).unwrap().batches, 0);
+    rig.log.on_point_durable(points.generation);
+    assert_eq!(rig.follow(&[at(0, 2, 5)], 2).unwrap().batches, 1);
+}
