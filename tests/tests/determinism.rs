@@ -2,7 +2,7 @@
 
 use mirrorlab_scenarios::cli;
 use mirrorlab_scenarios::format::Scenario;
-use mirrorlab_scenarios::lab::Lab;
+use mirrorlab_scenarios::lab::{Lab, Manner};
 use mirrorlab_scenarios::plan::Plan;
 use mirrorlab_scenarios::run::{Job, Run};
 use mirrorlab_scenarios::same::same_twice;
@@ -104,7 +104,7 @@ fn a_world_copied_in_the_middle_goes_on_as_the_original_does() {
     let base = lab.world.now();
     let end = base + plan.stage.phases.safety.nanos();
     lab.add_clients(&plan.stage, base, end);
-    lab.create_mirror(&plan.stage, "east-to-west", true).unwrap();
+    lab.create_mirror(&plan.stage, "east-to-west", Manner::default()).unwrap();
     let events = 20_000;
     step(&mut lab, events, |_| false);
     let mut copies = [lab.clone(), lab.clone()];

@@ -122,7 +122,7 @@ fn what_did_not_fit_into_an_answer_comes_first_in_the_next_one() {
     let whole = answered(fetch(&mut rig, &request(-1, (0, -1), Some((0, 1, -1))))).batches[0].len() as u32;
     let mut both = request(-1, (0, 0), Some((0, 1, -1)));
     both.max_bytes = whole + whole / 2;
-    let second = FetchPart { slot: 1, ..both.parts[0].clone() };
+    let second = FetchPart { slot: 1, ..both.parts[0] };
     both.parts.push(second);
     let first = answered(fetch(&mut rig, &both));
     let told = |answer: &FetchResponse| -> Vec<(u32, u32)> {
