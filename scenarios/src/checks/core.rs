@@ -283,7 +283,7 @@ impl Core {
                 if base != Offset::UNKNOWN && acks != 0 {
                     cx.at.partition = Some(partition);
                     let g = c.partition(partition);
-                    s16_idempotence::acked(&mut cx, g, base, producer, first, count);
+                    s16_idempotence::acked(&mut cx, g, base, producer, first, (count, acks));
                     if acks == -1 {
                         s11_no_zombie_ack::acked(&mut cx, g, base, base.plus(i64::from(count)));
                     }
@@ -705,7 +705,6 @@ impl Core {
             let g = &ghost.clusters[usize::from(cluster)].partitions[ix.0 as usize];
             s30_mirror_equality::quiet(&mut cx, ghost, g);
             s47_no_loop::quiet(&mut cx, ghost);
-            s48_source_identity::quiet(&mut cx, g);
         }
         let g = &ghost.clusters[usize::from(cluster)].partitions[ix.0 as usize];
         if g.mirrored {
@@ -776,7 +775,7 @@ impl Core {
 }
 
 /// What each of them adds to what is left.
-fn liveness_checks<S: Sight>() -> [fn(&mut Look<'_, S>); 16] {
+fn liveness_checks<S: Sight>() -> [fn(&mut Look<'_, S>); 17] {
     [
         l19_time::left,
         l03_registered::left,
@@ -789,6 +788,7 @@ fn liveness_checks<S: Sight>() -> [fn(&mut Look<'_, S>); 16] {
         l01_decided::left,
         l02_everywhere::left,
         l08_mirrored::left,
+        s48_source_identity::left,
         l09_no_transient_state::left,
         l10_desired::left,
         l16_bad_neighbours::left,

@@ -20,6 +20,11 @@ pub(super) fn acked<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, base: 
         cx.report.excuse("S11", excuse, place_name(cx.sight, cx.roster, cx.at));
         return;
     }
+    // A lineage ended, and a replica that still had more was elected: its own watermark says so, and all in-sync replicas follow.
+    let follows = |m: &super::ghost::Member| m.end >= next && (m.slot != g.lead.slot || m.hw >= next);
+    if g.lineage > 0 && g.isr != 0 && g.of_mask(g.isr).all(|(_, m)| follows(m)) {
+        return;
+    }
     let expected = format_args!("an acknowledgement of what is committed, which is below {}", g.true_hw);
     cx.broken("S11", expected, format_args!("{base}..{next} was acknowledged"));
 }

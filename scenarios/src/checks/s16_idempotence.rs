@@ -20,26 +20,50 @@ pub(super) fn acked<S: Sight>(
     base: Offset,
     producer: u32,
     first: u64,
-    count: u32,
+    (count, acks): (u32, i16),
 ) {
-    let Some(replica) = cx.replica(slot_of(g.leader)) else { return };
-    let log = replica.log;
-    if base < log.start() || log.end() <= base || base < g.compacted() {
-        return; // removed since, or S11's
-    }
-    let Some(bytes) = logs::batch_at(&log, base) else { return };
-    let Ok(batch) = BatchView::parse(bytes) else { return };
-    let record = batch.records().find_map(|r| r.ok().filter(|r| r.offset == base));
-    if record.is_some_and(|record| record.value.is_none()) {
-        return; // a tombstone says nothing of who wrote it
-    }
-    let found = record.and_then(|r| Identity::parse(r.value?));
+    let next = base.plus(i64::from(count));
     let expected = Identity { producer, sequence: first };
-    let whole = batch.next_offset() >= base.plus(i64::from(count));
-    if (found != Some(expected) || !whole) && !g.was_cut(base.plus(1), cx.at.now) {
-        let got = format_args!("{found:?} in a batch of {} records", batch.record_count());
-        cx.broken("S16", format_args!("{expected:?} and {count} records at {base}, as acknowledged"), got);
+    let Some(there) = stands_at(cx, slot_of(g.leader), base).filter(|_| base >= g.compacted()) else { return };
+    if there.is(expected, next) || g.was_cut(base.plus(1), cx.at.now) {
+        return;
     }
+    // A leader that was deposed and did not know it answers for itself, if it was asked for no more.
+    let alone = acks != -1 && next > g.true_hw;
+    if alone && g.members.iter().any(|m| stands_at(cx, m.slot, base).is_some_and(|there| there.is(expected, next))) {
+        return;
+    }
+    let got = format_args!("{:?} in a batch of {} records", there.found, there.records);
+    cx.broken("S16", format_args!("{expected:?} and {count} records at {base}, as acknowledged"), got);
+}
+
+/// A record at an offset of a replica's log.
+struct Standing {
+    found: Option<Identity>,
+    /// After its batch.
+    next: Offset,
+    records: i32,
+}
+
+impl Standing {
+    fn is(&self, expected: Identity, next: Offset) -> bool {
+        self.found == Some(expected) && self.next >= next
+    }
+}
+
+/// `None` where it is removed since, or not there (S11); and for a tombstone, which says nothing of who wrote it.
+fn stands_at<S: Sight>(cx: &Cx<'_, S>, slot: u16, base: Offset) -> Option<Standing> {
+    let log = cx.replica(slot)?.log;
+    if base < log.start() || log.end() <= base {
+        return None;
+    }
+    let batch = BatchView::parse(logs::batch_at(&log, base)?).ok()?;
+    let record = batch.records().find_map(|r| r.ok().filter(|r| r.offset == base));
+    if record.as_ref().is_some_and(|record| record.value.is_none()) {
+        return None;
+    }
+    let found = record.and_then(|record| Identity::parse(record.value?));
+    Some(Standing { found, next: batch.next_offset(), records: batch.record_count() })
 }
 
 /// A producer was told that its records are refused for this reason. Nobody here sends what no broker takes, but for records

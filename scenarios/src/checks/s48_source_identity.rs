@@ -1,9 +1,9 @@
-//! S48 Source identity. Between two starts everything comes from one cluster, and in a settled world from the one whose id was
-//! recorded when the mirror was created. (A source that changes its id is left after two looks at it, decision 4.)
+//! S48 Source identity. Between two starts everything comes from one cluster, and in the end from the one whose id was recorded when
+//! the mirror was created. (A source that changes its id is left after two looks at it, decision 4.)
 
 use super::cx::Cx;
 use super::ghost::PartitionGhost;
-use super::s30_mirror_equality::source_of;
+use super::liveness::Look;
 use super::sight::Sight;
 use mirrorlab_model::states::MirrorState;
 
@@ -17,20 +17,22 @@ pub(super) fn mirrored<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, clu
     }
 }
 
-/// A settled world.
-pub(super) fn quiet<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost) {
-    if g.life().is_none_or(|life| life.last().state != MirrorState::Mirroring) {
-        return;
-    }
-    let recorded = cx.sight.image(cx.at.cluster).and_then(|image| {
-        let (mirror, _) = image.mirror_of(image.partition(cx.partition())?.topic)?;
-        Some(image.mirror(mirror)?.config.source_cluster_id.clone())
+/// What is copied from another one, and not left yet.
+pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
+    look.each_partition(|look, p| {
+        let Some((node, _)) = look.mirror(p).filter(|(_, mirror)| mirror.state == MirrorState::Mirroring) else {
+            return;
+        };
+        let Some((source, _)) = look.source(p) else { return };
+        let nodes = look.roster.clusters.get(usize::from(source)).map_or(&[][..], |c| &c.brokers);
+        let Some(now) = nodes.iter().find_map(|node| look.sight.cluster_id(*node)) else { return };
+        let recorded = look.sight.image(p.cluster).and_then(|image| {
+            let (mirror, _) = image.mirror_of(image.partition(p.ix)?.topic)?;
+            Some(&*image.mirror(mirror)?.config.source_cluster_id)
+        });
+        if let Some(recorded) = recorded.filter(|id| !id.is_empty() && *id != &*now) {
+            let expected = format!("a source with the recorded id {recorded}");
+            look.stall("S48", Some(p), Some(node), expected, format_args!("{now}, copied from"));
+        }
     });
-    let Some(recorded) = recorded.filter(|id| !id.is_empty()) else { return };
-    let Some((cluster, _)) = source_of(cx) else { return };
-    let nodes = cx.roster.clusters.get(usize::from(cluster)).map_or(&[][..], |c| &c.brokers);
-    let Some(now) = nodes.iter().find_map(|node| cx.sight.cluster_id(*node)) else { return };
-    if now != recorded {
-        cx.broken("S48", format_args!("a source with the recorded id {recorded}"), format_args!("{now}, copied from"));
-    }
 }

@@ -30,8 +30,8 @@ pub struct WorldSight<'w> {
     pub setup: &'w Setup,
 }
 
-/// A log in memory, and its node's disk. What rotted there is shown as it was written: no check but S52 has to know of it, and
-/// what it was taken for elsewhere is what they find.
+/// A log in memory, and its node's disk. What rotted there is shown as it was written: no check has to know of it, and what
+/// it was taken for elsewhere is what they find.
 #[derive(Clone, Copy, Debug)]
 pub struct WorldLog<'w> {
     log: &'w Log,
