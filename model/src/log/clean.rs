@@ -377,6 +377,8 @@ impl Log {
         // stays; the tombstone goes when its time is over; the value is back.
         if !guards.admits(guard::CleanPointCutWithLog, cleaner.cleaned <= to) {
             cleaner.cleaned = to;
+            // Its checkpoint stands above it, whatever the recovery point says: at the next boot the new batches would be clean.
+            self.flags.lowered = true;
         }
         Ok(())
     }

@@ -301,6 +301,20 @@ fn a_cut_gives_a_cleaning_up_and_takes_what_was_clean_with_it() {
     assert_eq!(rig.files(|name| matches!(name, FileName::Cleaned(_))), 0);
 }
 
+// Found by seed 190 of swarm/lifecycle. 1. A log is clean up to 25. 2. Power loss leaves an old checkpoint of recovery points. 3. It is cut
+// to 0, which lies not below that, and new records come. 4. At the next boot the checkpoint of the cleaner takes them for clean.
+#[test]
+fn what_was_clean_is_taken_back_in_the_checkpoint_whatever_the_recovery_point() {
+    let mut rig = filled();
+    rig.clean(2_000);
+    let cleaned = rig.log.clean_point();
+    assert!(cleaned > Some(Offset(20)));
+    rig.load(LoadFrom { hw: rig.log.end(), cleaned, ..LoadFrom::default() });
+    rig.log.truncate_to(&mut rig.disk, &mut rig.guards, Offset(0)).unwrap();
+    let points = rig.log.points().expect("the checkpoint of the cleaner is to be written");
+    assert_eq!((points.clean, rig.log.end()), (Some(Offset(0)), Offset(0)));
+}
+
 // 1. An epoch begins with a record that is compacted away. 2. Power loss, with an old recovery point: epochs come from the
 // batches. 3. Where the epoch began only the file knows; told a later start, a diverging follower would keep what it has.
 #[test]
