@@ -25,7 +25,7 @@ use crate::replica::channel::ControllerChannel;
 use crate::replica::replica_fetcher::ReplicaFetchers;
 use crate::replica::waits::WaitDone;
 use crate::replica::Replicas;
-use crate::wire::messages::{Message, NamedResult};
+use crate::wire::messages::Message;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A connection that somebody opened to this broker.
@@ -77,8 +77,6 @@ pub struct Broker {
     /// The mirror room's part of this broker.
     pub mirror: MirrorManager,
     pub(crate) orders: Orders,
-    /// Topics of clients' requests to grow that the controller is not asked about, with their places in the request.
-    pub(crate) growth_refused: BTreeMap<(ConnId, u32), Vec<(usize, NamedResult)>>,
     /// The transaction coordinator's part of it.
     pub txns: Transactions,
     pub(crate) txn_door: TxnDoor,
@@ -122,7 +120,6 @@ impl Broker {
             isr_retry_at: crate::ids::Nanos::ZERO,
             mirror: MirrorManager::new(config.broker, &config.configs),
             orders: Orders::new(crate::ids::Nanos::from_millis(config.configs.mirror_coordinator_write_timeout_ms)),
-            growth_refused: BTreeMap::new(),
             txns: Transactions::new(config.broker, &config.configs),
             txn_door: TxnDoor::default(),
             done: Vec::new(),

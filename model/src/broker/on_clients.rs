@@ -3,12 +3,10 @@
 use crate::broker::broker::{Broker, FORWARDS};
 use crate::broker::groups::coordinator_of;
 use crate::broker::transactions::{end_refused, id_refused};
-use crate::guards::mirror as guard;
 use crate::ids::{BrokerId, ConnId, LeaderEpoch, Nanos, Now, Offset, ProducerEpoch, ProducerId};
 use crate::metadata::image::TopicImage;
 use crate::ports::Cx;
 use crate::replica::channel::Purpose;
-use crate::states::DesiredState;
 use crate::wire::errors::ErrorCode;
 use crate::wire::messages::{
     AllocateProducerIdsRequest, Body, BumpLeaderEpochsResponse, CreateClusterMirrorResponse, CreatePartitionsResponse,
@@ -286,56 +284,14 @@ impl Broker {
             return;
         }
         if let Body::CreatePartitionsRequest(request) = &mut body {
-            if self.refuse_growth(conn, correlation, &mut request.topics, cx) {
-                return;
-            }
+            request.for_mirror = false; // whatever a client says
         }
         let deadline = Some(now.mono + self.forward_timeout());
         self.channels[FORWARDS].send(body, Purpose::Forward { conn, correlation }, deadline, now, cx);
     }
 
-    /// A topic that is copied or held has as many partitions as its source: clients cannot let it grow (peer case PART-02). The
-    /// mirror itself asks the controller directly. Each topic has its own result; true if nothing is left to be asked.
-    fn refuse_growth(
-        &mut self,
-        conn: ConnId,
-        correlation: u32,
-        topics: &mut Vec<(Arc<str>, u32)>,
-        cx: &mut Cx,
-    ) -> bool {
-        let (image, mut refused, mut at) = (&self.image, Vec::new(), 0);
-        topics.retain(|(name, _)| {
-            let desired =
-                image.topic_by_name(name).and_then(|topic| image.mirror_of(topic)).map(|(_, desired)| desired);
-            let grows = !matches!(desired, Some(DesiredState::Mirroring | DesiredState::Paused));
-            let keeps = cx.guards.admits(guard::MirroredTopicGrowsWithSource, grows);
-            if !keeps {
-                let message = Some("the topic belongs to a mirror and is not stopped".into());
-                let result = NamedResult { name: name.clone(), error: ErrorCode::InvalidClusterMirrorStates, message };
-                refused.push((at, result));
-            }
-            at += 1;
-            keeps
-        });
-        let is_over = topics.is_empty() && !refused.is_empty();
-        if is_over {
-            let topics = refused.into_iter().map(|(_, result)| result).collect();
-            self.respond(conn, correlation, CreatePartitionsResponse { topics }.into(), cx);
-        } else if !refused.is_empty() {
-            self.growth_refused.insert((conn, correlation), refused);
-        }
-        is_over
-    }
-
     pub(crate) fn on_forwarded(&mut self, conn: ConnId, correlation: u32, result: Result<Body, Body>, cx: &mut Cx) {
-        let mut body =
-            result.unwrap_or_else(|request| refusal(&request, ErrorCode::RequestTimedOut).unwrap_or(request));
-        let refused = self.growth_refused.remove(&(conn, correlation)).unwrap_or_default();
-        if let Body::CreatePartitionsResponse(answer) = &mut body {
-            for (at, result) in refused {
-                answer.topics.insert(at.min(answer.topics.len()), result);
-            }
-        }
+        let body = result.unwrap_or_else(|request| refusal(&request, ErrorCode::RequestTimedOut).unwrap_or(request));
         self.respond(conn, correlation, body, cx);
     }
 }

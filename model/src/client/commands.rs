@@ -160,7 +160,9 @@ impl Command {
         let body: Body = match self {
             Self::CreateTopics(topics) => CreateTopicsRequest { topics: topics.clone() }.into(),
             Self::DeleteTopics(topics) => DeleteTopicsRequest { topics: topics.clone() }.into(),
-            Self::CreatePartitions(topics) => CreatePartitionsRequest { topics: topics.clone() }.into(),
+            Self::CreatePartitions(topics) => {
+                CreatePartitionsRequest { topics: topics.clone(), for_mirror: false }.into()
+            }
             Self::AlterConfigs(resources) => IncrementalAlterConfigsRequest { resources: resources.clone() }.into(),
             Self::ElectLeaders { unclean, partitions } => {
                 let parts = resolve(partitions.iter(), own)?;

@@ -2,7 +2,7 @@
 
 use crate::controller::plan::Plan;
 use crate::controller::state::Note;
-use crate::guards::controller as guard;
+use crate::guards::{controller as guard, mirror as mirror_guard};
 use crate::ids::{BrokerId, LeaderEpoch, PartitionEpoch, PartitionIx, TopicId, TopicIx};
 use crate::metadata::configs::{ConfigError, TopicConfig};
 use crate::metadata::records::{Brokers, PartitionState, Record};
@@ -241,14 +241,23 @@ pub fn delete_topics(plan: &mut Plan<'_>, request: &DeleteTopicsRequest) -> Dele
 /// Plans the growth of topics, each on its own.
 pub fn create_partitions(plan: &mut Plan<'_>, request: &CreatePartitionsRequest) -> CreatePartitionsResponse {
     let mut creation = Creation::new(plan);
-    let grow = |(name, total): &(Arc<str>, u32)| verdict(name, creation.grow(plan, name, *total));
+    let own = request.for_mirror;
+    let grow = |(name, total): &(Arc<str>, u32)| verdict(name, creation.grow(plan, name, *total, own));
     CreatePartitionsResponse { topics: request.topics.iter().map(grow).collect() }
 }
 
 impl Creation {
-    fn grow(&mut self, plan: &mut Plan<'_>, name: &Arc<str>, total: u32) -> Result<(), Refusal> {
+    /// A topic that is copied or held has as many partitions as its source: only its mirror lets it grow (peer case PART-02). Brokers
+    /// may not have heard yet that it is mirrored, when a client asks them.
+    fn grow(&mut self, plan: &mut Plan<'_>, name: &Arc<str>, total: u32, for_mirror: bool) -> Result<(), Refusal> {
+        let topic = plan.image().topic_by_name(name).ok_or((ErrorCode::UnknownTopicOrPartition, None))?;
+        let desired = plan.image().mirror_of(topic).map(|(_, desired)| desired);
+        let grows = for_mirror || !matches!(desired, Some(DesiredState::Mirroring | DesiredState::Paused));
+        if !plan.guards.admits(mirror_guard::MirroredTopicGrowsWithSource, grows) {
+            let why = "the topic belongs to a mirror and is not stopped";
+            return refuse(ErrorCode::InvalidClusterMirrorStates, why);
+        }
         let image = plan.image();
-        let topic = image.topic_by_name(name).ok_or((ErrorCode::UnknownTopicOrPartition, None))?;
         let Some(known) = image.topic(topic) else { return Err((ErrorCode::UnknownTopicOrPartition, None)) };
         if !self.names.insert(name.clone()) {
             return refuse(ErrorCode::InvalidRequest, "the topic is named twice");

@@ -137,7 +137,7 @@ impl Log {
 
     fn reset(&mut self, disk: &mut dyn Disk, guards: &mut Guards, at: Offset) -> Result<(), DiskError> {
         let at = at.max(Offset::ZERO);
-        self.uncleaned_from(disk, guards, Offset::ZERO)?;
+        self.uncleaned_from(disk, guards, at)?;
         for segment in self.segments().rev() {
             disk.remove(self.dir, FileName::Segment(segment.base.0))?;
         }

@@ -156,7 +156,7 @@ impl MirrorManager {
             }
         }
         if !grown.is_empty() {
-            self.order(now, CreatePartitionsRequest { topics: grown }.into(), GROWTH_WAIT, task, cx);
+            self.order(now, CreatePartitionsRequest { topics: grown, for_mirror: true }.into(), GROWTH_WAIT, task, cx);
         }
     }
 }

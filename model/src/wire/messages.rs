@@ -755,6 +755,9 @@ pub struct DeleteTopicsResponse {
 pub struct CreatePartitionsRequest {
     /// Topic and new total.
     pub topics: Vec<(Arc<str>, u32)>,
+    /// A mirror follows its source, which has grown (a field of our own): brokers say so of what they ask themselves, and of nothing
+    /// that a client asks.
+    pub for_mirror: bool,
 }
 
 /// Answer to [`CreatePartitionsRequest`].

@@ -379,7 +379,7 @@ pub fn message(kind: u64, d: &mut Dice) -> Message {
         27 => CreateTopicsResponse { topics: d.list(Dice::named) }.into(),
         28 => DeleteTopicsRequest { topics: d.list(Dice::text) }.into(),
         29 => DeleteTopicsResponse { topics: d.list(Dice::named) }.into(),
-        30 => CreatePartitionsRequest { topics: d.list(|d| (d.text(), d.below(99) as u32)) }.into(),
+        30 => CreatePartitionsRequest { topics: d.list(|d| (d.text(), d.below(99) as u32)), for_mirror: false }.into(),
         31 => CreatePartitionsResponse { topics: d.list(Dice::named) }.into(),
         32 => IncrementalAlterConfigsRequest {
             resources: d.list(|d| (d.resource(), d.list(|d| (d.text(), d.maybe_text())))),

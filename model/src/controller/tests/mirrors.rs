@@ -471,3 +471,26 @@ fn cli_15_start_and_stop_edit_the_lists() {
         (Some(DesiredState::Stopped), Some(DesiredState::Stopped))
     );
 }
+
+/// PART-02. Of two topics in one call the mirrored one is refused; the results keep their order. Its mirror may let it grow.
+#[test]
+fn part_02_a_mirrored_topic_grows_by_its_mirror_s_word_only() {
+    let mut rig = rig();
+    assert_eq!(start(&mut rig, request(&[(7, "orders", 2)])).1, [ErrorCode::None]);
+    let plain = NewTopic { name: "plain".into(), partitions: 1, replication_factor: 1, ..NewTopic::default() };
+    rig.ask(CreateTopicsRequest { topics: vec![plain] });
+    let mut grow = |topics: &[(&str, u32)], for_mirror| {
+        let topics = topics.iter().map(|(name, total)| ((*name).into(), *total)).collect();
+        let Body::CreatePartitionsResponse(answer) = rig.ask(CreatePartitionsRequest { topics, for_mirror }) else {
+            panic!()
+        };
+        answer.topics.iter().map(|topic| topic.error).collect::<Vec<_>>()
+    };
+    let (refused, done) = (ErrorCode::InvalidClusterMirrorStates, ErrorCode::None);
+    assert_eq!(grow(&[("orders", 9), ("plain", 2)], false), [refused, done]);
+    assert_eq!(grow(&[("orders", 9)], true), [done]);
+    set_desired(&mut rig, "orders", DesiredState::Stopped);
+    let request = CreatePartitionsRequest { topics: vec![("orders".into(), 10)], for_mirror: false };
+    let Body::CreatePartitionsResponse(answer) = rig.ask(request) else { panic!() };
+    assert_eq!(answer.topics[0].error, done);
+}

@@ -9,7 +9,7 @@ fn create(rig: &mut Rig, topics: Vec<NewTopic>) -> Vec<ErrorCode> {
     answer.topics.into_iter().map(|t| t.error).collect()
 }
 fn grow(rig: &mut Rig, name: &str, total: u32) -> ErrorCode {
-    let request = CreatePartitionsRequest { topics: vec![(name.into(), total)] };
+    let request = CreatePartitionsRequest { topics: vec![(name.into(), total)], for_mirror: false };
     let Body::CreatePartitionsResponse(answer) = rig.ask(request) else { panic!() };
     answer.topics[0].error
 }

@@ -4,6 +4,7 @@
 use crate::ids::{BrokerId, TopicId};
 use crate::wire::codec::coder::{Coder, Done, Wire, Wrong};
 use crate::wire::codec::offsets::TIMEOUT_MS;
+use crate::wire::codec::tags::{self, Tag};
 use crate::wire::codec::topics::By;
 use crate::wire::messages::{
     ConfigEntry, ConfigResource, CreatePartitionsRequest, CreatePartitionsResponse, CreateTopicsRequest,
@@ -120,7 +121,8 @@ impl Wire for CreatePartitionsRequest {
         })?;
         c.always_i32("TimeoutMs", TIMEOUT_MS)?;
         c.always_bool("ValidateOnly", false)?;
-        c.end()
+        let own = self.for_mirror;
+        c.tags(&mut [Tag::new(tags::FOR_MIRROR, own, &mut |c| c.bool("ForMirror", &mut self.for_mirror))])
     }
 }
 

@@ -36,6 +36,8 @@ pub const KEEP_SOURCE: u32 = OWN + 11;
 pub const ALIGNED: u32 = OWN + 12;
 /// The incarnation of the mirror that a state is of.
 pub const SESSION: u32 = OWN + 13;
+/// A mirror lets its topics grow with its source.
+pub const FOR_MIRROR: u32 = OWN + 14;
 
 /// One tagged field.
 pub struct Tag<'f> {
