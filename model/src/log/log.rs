@@ -58,7 +58,7 @@ pub(super) struct Flags {
     pub flushing: bool,
     /// The producer table was ever touched: a cut has to rebuild it.
     pub producers: bool,
-    /// The recovery point fell, and the checkpoint that says so may not be durable.
+    /// What a checkpoint vouches for fell (the recovery point, the start, the clean point), and the one that says so may not be durable.
     pub lowered: bool,
 }
 
@@ -181,7 +181,7 @@ impl Log {
         self.flags.lowered |= to < self.recovery_point;
         self.recovery_point = self.recovery_point.min(to);
     }
-    /// Whether the recovery point fell and no durable checkpoint is known to say so: the generation that
+    /// Whether recovery point, start or clean point fell and no durable checkpoint is known to say so: the generation that
     /// [`Self::on_point_durable`] wants back, once it does.
     #[must_use]
     pub fn lowered(&self) -> Option<u32> {

@@ -278,7 +278,7 @@ pub struct More {
     /// What is committed of it in `__mirror_state`.
     pub life: Option<Box<Life>>,
     /// The one before, whose mirror was deleted, or left the topic.
-    pub former: Option<Box<super::lives::Life>>,
+    pub former: Option<Box<Life>>,
     /// What was committed there was lost: nothing that is asked of committed states is asked of this partition any more.
     pub states_lost: bool,
     /// What was committed, if it is compacted.

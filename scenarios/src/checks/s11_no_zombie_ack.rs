@@ -3,7 +3,7 @@
 
 use super::cx::Cx;
 use super::excuses::Excuse;
-use super::ghost::PartitionGhost;
+use super::ghost::{Member, PartitionGhost};
 use super::report::place_name;
 use super::sight::Sight;
 use mirrorlab_model::ids::Offset;
@@ -21,7 +21,7 @@ pub(super) fn acked<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, base: 
         return;
     }
     // A lineage ended, and a replica that still had more was elected: its own watermark says so, and all in-sync replicas follow.
-    let follows = |m: &super::ghost::Member| m.end >= next && (m.slot != g.lead.slot || m.hw >= next);
+    let follows = |m: &Member| m.end >= next && (m.slot != g.lead.slot || m.hw >= next);
     if g.lineage > 0 && g.isr != 0 && g.of_mask(g.isr).all(|(_, m)| follows(m)) {
         return;
     }

@@ -2,12 +2,12 @@
 
 use super::compacted::a_mirror_was_away;
 use super::damage::{rotten, set_back};
-use super::fake::{batch, controller, node, Play, P};
+use super::fake::{batch, controller, node, voter, Play, P};
 use super::mirrors::{copy, mirroring, sight};
 use super::{committed, NOTHING};
 use crate::checks::excuses::{lines, Excuse};
 use crate::checks::ghost::Stop;
-use crate::checks::sight::{MirrorSight, PositionSight, VoterSight};
+use crate::checks::sight::{MirrorSight, PositionSight};
 use mirrorlab_model::ids::*;
 use mirrorlab_model::metadata::records::Record;
 use mirrorlab_model::states::{DesiredState, MirrorState};
@@ -90,18 +90,8 @@ fn brought_about(excuse: Excuse) -> Play {
             let mut play = committed(2);
             let second = NodeId(15);
             play.core.roster.clusters[0].controllers.push(second);
-            for voter in [controller(0), second] {
-                let (epoch, follows) = (LeaderEpoch(1), Some(controller(0)));
-                let voting = VoterSight {
-                    epoch,
-                    follows,
-                    is_observer: false,
-                    state: "follower",
-                    committed: 8,
-                    attached: None,
-                    stood: None,
-                };
-                play.world.voters.insert(voter, voting);
+            for node in [controller(0), second] {
+                play.world.voters.insert(node, voter(Some(controller(0))));
             }
             play.world.cut.insert(second);
             play

@@ -219,6 +219,19 @@ impl Sight for Fake {
     }
 }
 
+/// A voter that follows in epoch 1.
+pub fn voter(follows: Option<NodeId>) -> VoterSight {
+    VoterSight {
+        epoch: LeaderEpoch(1),
+        follows,
+        is_observer: false,
+        state: "follower",
+        committed: 8,
+        attached: None,
+        stood: None,
+    }
+}
+
 /// One batch of records of producer 1, whose identities and sequences are the offsets.
 pub fn batch(base: i64, epoch: i32, count: i64) -> Bytes {
     let meta = BatchMeta {

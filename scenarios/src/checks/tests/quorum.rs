@@ -1,10 +1,9 @@
 //! S13 and L17 of a quorum of three controllers: each damage is named, and the sound world is left alone.
 
-use super::fake::{batch, controller, FakeReplica, Play};
+use super::fake::{batch, controller, voter, FakeReplica, Play};
 use super::NOTHING;
 use crate::checks::ghost::Stop;
 use crate::checks::roster::{Part, Place};
-use crate::checks::sight::VoterSight;
 use mirrorlab_model::ids::*;
 use mirrorlab_model::trace::Trace;
 
@@ -26,17 +25,7 @@ fn quorum() -> Play {
         let place = Place { cluster: 0, part: Part::Controller };
         play.core.roster.seat(node, &format!("east/controller-{}", n + 1), place);
         play.world.metadata.insert(node, log(&[(0, 1, 3), (3, 1, 5)]));
-        let follows = Some(controller(0));
-        let voter = VoterSight {
-            epoch: LeaderEpoch(1),
-            follows,
-            is_observer: false,
-            state: "follower",
-            committed: 8,
-            attached: None,
-            stood: None,
-        };
-        play.world.voters.insert(node, voter);
+        play.world.voters.insert(node, voter(Some(controller(0))));
     }
     assert_eq!(play.at(controller(0), Trace::QuorumLed { epoch: LeaderEpoch(1) }), NOTHING);
     assert_eq!(play.at(controller(0), Trace::MetadataCommitted { end: 8, hash: 80 }), NOTHING);
