@@ -286,6 +286,8 @@ impl Replicas {
         }
         self.note_lowered(slot);
         self.mark_log_dirty(slot);
+        // Behind a gap the recovery point is below the start: who asks for flush.messages waits for a flush, and no append may come.
+        self.note_flush_due(slot);
         Ok(())
     }
 

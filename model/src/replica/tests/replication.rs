@@ -1,7 +1,7 @@
 //! Leader and followers exchange requests: data, watermarks and epochs end the same everywhere.
 
 use crate::guards::replication as guard;
-use crate::replica::testing::{batch_at, epochs_of, state, Rig};
+use crate::replica::testing::{batch_at, epochs_of, state, Rig, P0};
 use crate::wire::errors::ErrorCode;
 
 fn three(min_isr: u32) -> Rig {
@@ -215,10 +215,25 @@ fn out_of_range_is_healed_from_both_sides() {
     for tag in 0..5 {
         rig.produce(0, 1, tag, 1);
     }
-    rig.nodes[0]
-        .with(|replicas, _, cx| replicas.delete_records(crate::replica::testing::P0, crate::ids::Offset(3), cx));
+    rig.nodes[0].with(|replicas, _, cx| replicas.delete_records(P0, crate::ids::Offset(3), cx));
     rig.metadata(&[1], &state(0, 0, 0, &[0, 1], &[0]));
     rig.settle();
     assert_eq!(rig.nodes[1].log().start().0, 3);
     assert_eq!((rig.nodes[1].end(), rig.nodes[1].hw()), (5, 5));
+}
+
+/// A log that begins anew behind a gap has a recovery point before its start. Where every record is flushed, the follower does
+/// not count as having what it has until that is: somebody has to ask for the flush, and no append may come that would.
+#[test]
+fn a_log_that_begins_anew_behind_a_gap_asks_for_its_flush() {
+    let mut rig = Rig::new(2, 1);
+    rig.policy(|policy| policy.log.flush_messages = 1);
+    rig.metadata(&[0], &state(0, 0, 0, &[0, 1], &[0]));
+    rig.produce(0, 5, 1, 1);
+    rig.flush(0);
+    rig.nodes[0].with(|replicas, _, cx| replicas.delete_records(P0, crate::ids::Offset(5), cx));
+    rig.metadata(&[1], &state(0, 0, 0, &[0, 1], &[0]));
+    rig.settle();
+    assert_eq!((rig.nodes[1].log().start().0, rig.nodes[1].log().recovery_point().0), (5, 0));
+    assert_eq!(rig.nodes[1].replicas.take_flush_due(), [P0]);
 }
