@@ -236,23 +236,28 @@ pub(super) fn same_table<S: Sight>(
         return; // a copy that has not heard yet that its source compacts
     }
     let (theirs, ours) = (table(&there, source, upto), table(&here, own, upto));
-    let deleted = there.last_below(upto);
-    if let Some((_, at)) = theirs.iter().find(|(key, at)| deleted.contains_key(key) && ours.get(key) != Some(at)) {
-        return cx.broken_at(
-            "S30",
-            slot,
-            format_args!("the source's record at {at}, the last one of its key"),
-            "another, or none",
-        );
-    }
-    for (key, at) in ours.iter().filter(|(key, _)| !theirs.contains_key(key) && deleted.contains_key(key)) {
-        let tombstone = deleted.get(key).filter(|last| last.tombstone && there.may_be_gone(last.at));
-        let Some(last) = tombstone else {
-            return cx.broken_at("S30", slot, "no record of a key that the source does not have", at);
-        };
+    let last_of = there.last_below(upto);
+    let deleted = |key: &u64| last_of.get(key).filter(|last| last.tombstone && there.may_be_gone(last.at));
+    let too_long = |cx: &mut Cx<'_, S>, at: Offset, tombstone: Offset| {
         let place = place_name(cx.sight, cx.roster, cx.at.with_node(cx.node_of(slot)));
-        let text = format!("the record at {at} of a key that its source deleted at {} in {place}", last.at);
+        let text = format!("the record at {at} of a key that the source deleted at {tombstone} in {place}, or at its source");
         cx.report.excuse("S30", Excuse::AwayTooLong, text);
+    };
+    for (key, at) in theirs.iter().filter(|(key, at)| last_of.contains_key(key) && ours.get(key) != Some(at)) {
+        match deleted(key) {
+            // The source's leader has it back itself, which S51 tells there.
+            Some(last) if !ours.contains_key(key) => too_long(cx, *at, last.at),
+            _ => {
+                let expected = format_args!("the source's record at {at}, the last one of its key");
+                return cx.broken_at("S30", slot, expected, "another, or none");
+            }
+        }
+    }
+    for (key, at) in ours.iter().filter(|(key, _)| !theirs.contains_key(key) && last_of.contains_key(key)) {
+        match deleted(key) {
+            Some(last) => too_long(cx, *at, last.at),
+            None => return cx.broken_at("S30", slot, "no record of a key that the source does not have", at),
+        }
     }
 }
 

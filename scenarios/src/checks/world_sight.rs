@@ -45,6 +45,21 @@ impl WorldLog<'_> {
         let mut segments = self.log.segments();
         if last { segments.next_back() } else { segments.nth(segment) }.map(|s| s.file)
     }
+
+    /// Appends that are the beginning of a batch and no more, ascending. Who believes a length that rotted, and is too great, cuts
+    /// into the batch behind it; what is left of that is a part of the rotten one from then on.
+    fn remnants(&self, file: FileId) -> Vec<u32> {
+        if self.disk.is_sound(file) {
+            return Vec::new();
+        }
+        let is_whole = |bytes: &[u8]| HeaderView::parse(bytes).is_ok_and(|h| h.size() <= bytes.len());
+        (0..self.disk.appends(file)).filter(|at| !is_whole(self.disk.sound_bytes(file, *at))).collect()
+    }
+}
+
+/// The number of an append, counted without those in between that are remnants.
+fn behind(remnants: &[u32], at: u32) -> u32 {
+    remnants.iter().fold(at, |at, remnant| if *remnant <= at { at + 1 } else { at })
 }
 
 impl LogSight for WorldLog<'_> {
@@ -78,13 +93,20 @@ impl LogSight for WorldLog<'_> {
         self.log.segments().nth(segment).map_or(self.log.end(), |s| s.base)
     }
     fn batches(self, segment: usize) -> u32 {
-        self.file(segment).map_or(0, |f| self.disk.appends(f))
+        self.file(segment).map_or(0, |f| self.disk.appends(f) - self.remnants(f).len() as u32)
     }
     fn batch(&self, segment: usize, at: u32) -> &[u8] {
-        self.file(segment).map_or(&[], |f| self.disk.sound_bytes(f, at))
+        self.file(segment).map_or(&[], |f| self.disk.sound_bytes(f, behind(&self.remnants(f), at)))
     }
     fn sum(self, segment: usize, batches: u32) -> Sum {
-        self.file(segment).map_or(0, |f| self.disk.sound_sum(f, batches))
+        let Some(f) = self.file(segment) else { return 0 };
+        let remnants = self.remnants(f);
+        let upto = behind(&remnants, batches).min(self.disk.appends(f));
+        let without = |sum: Sum, at: &u32| {
+            let own = self.disk.sum(f, at + 1).wrapping_sub(self.disk.sum(f, *at));
+            sum.wrapping_sub(own)
+        };
+        remnants.iter().filter(|at| **at < upto).fold(self.disk.sound_sum(f, upto), without)
     }
     fn lineage(self, segment: usize) -> Option<LineageId> {
         self.disk.lineage(self.file(segment).filter(|f| self.disk.is_sound(*f))?)

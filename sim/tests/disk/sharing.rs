@@ -139,6 +139,10 @@ fn what_rotted_is_remembered_by_its_own_disk() {
     assert_eq!(look(&world, 0, a).0, Vec::<u32>::new());
     world.disks[0].power_loss(&mut world.store, &CrashRules::strict());
     assert_eq!(look(&world, 0, a), (vec![30], whole, pieces[30].to_vec()));
+    // Cut in its middle, by who believes a length that rotted.
+    world.on(0, |d| d.truncate(a, pos + pieces[30].len() as u64 - 1)).unwrap();
+    assert_eq!(world.disks[0].look(&world.store).rotten(a).len(), 1);
+    assert_eq!(look(&world, 0, a).2, pieces[30]);
     world.check();
 }
 
