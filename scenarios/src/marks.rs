@@ -1,9 +1,10 @@
 //! Marks: things that a run must have reached to have proved anything. Counted from trace events.
 
-use mirrorlab_model::ids::{BrokerId, NodeId};
+use mirrorlab_model::ids::{BrokerId, NodeId, PartitionIx};
 use mirrorlab_model::states::MirrorState;
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent, TxnOutcome};
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 macro_rules! marks {
     ($( $name:ident $text:literal $says:literal; )*) => {
@@ -81,11 +82,13 @@ pub struct Marks {
     counts: [u64; Mark::ALL.len()],
     /// Brokers in service, by the controller that says so: every broker is registered fenced, which is no fencing.
     in_service: BTreeSet<(NodeId, BrokerId)>,
+    /// How many are in sync, by the controller that says so: what the first word of another one changes is not known.
+    in_sync: BTreeMap<(NodeId, PartitionIx), u32>,
 }
 
 impl Default for Marks {
     fn default() -> Self {
-        Self { counts: [0; Mark::ALL.len()], in_service: BTreeSet::new() }
+        Self { counts: [0; Mark::ALL.len()], in_service: BTreeSet::new(), in_sync: BTreeMap::new() }
     }
 }
 
@@ -129,6 +132,14 @@ impl Marks {
                     return;
                 }
                 Mark::Fenced
+            }
+            Trace::PartitionChanged { partition, isr, .. } => {
+                let now = isr.count_ones();
+                match self.in_sync.insert((event.node, *partition), now).map(|before| now.cmp(&before)) {
+                    Some(Ordering::Less) => Mark::IsrShrunk,
+                    Some(Ordering::Greater) => Mark::IsrGrew,
+                    _ => return,
+                }
             }
             Trace::Diverged { .. } => Mark::Diverged,
             Trace::Truncated { cause: CutCause::MirrorDivergence, .. } => Mark::MirrorTruncated,
@@ -180,6 +191,26 @@ impl Marks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mirrorlab_model::ids::{LeaderEpoch, PartitionEpoch};
+
+    #[test]
+    fn an_isr_that_changes_is_counted_from_the_second_word_of_its_controller_on() {
+        let mut marks = Marks::default();
+        let mut told = |node: u16, isr: u32| {
+            let trace = Trace::PartitionChanged {
+                partition: PartitionIx(3),
+                leader: BrokerId(1),
+                epoch: LeaderEpoch(0),
+                partition_epoch: PartitionEpoch(0),
+                isr,
+                elr: 0,
+            };
+            marks.on_trace(&TraceEvent { node: NodeId(node), trace });
+            (marks.count(Mark::IsrShrunk), marks.count(Mark::IsrGrew))
+        };
+        assert_eq!([told(1, 0b111), told(1, 0b101), told(1, 0b011), told(1, 0b111)], [(0, 0), (1, 0), (1, 0), (1, 1)]);
+        assert_eq!([told(2, 0b001), told(2, 0b101)], [(1, 1), (1, 2)]);
+    }
 
     #[test]
     fn every_mark_is_found_by_its_name() {

@@ -240,7 +240,8 @@ pub(super) fn same_table<S: Sight>(
     let deleted = |key: &u64| last_of.get(key).filter(|last| last.tombstone && there.may_be_gone(last.at));
     let too_long = |cx: &mut Cx<'_, S>, at: Offset, tombstone: Offset| {
         let place = place_name(cx.sight, cx.roster, cx.at.with_node(cx.node_of(slot)));
-        let text = format!("the record at {at} of a key that the source deleted at {tombstone} in {place}, or at its source");
+        let text =
+            format!("the record at {at} of a key that the source deleted at {tombstone} in {place}, or at its source");
         cx.report.excuse("S30", Excuse::AwayTooLong, text);
     };
     for (key, at) in theirs.iter().filter(|(key, at)| last_of.contains_key(key) && ours.get(key) != Some(at)) {

@@ -45,8 +45,10 @@ impl Rotten {
     fn note(&mut self, file: u32, start: u64, before: &Bytes, now: &Bytes) {
         let of = self.0.entry(file).or_default();
         // What rots again was written as it was written.
-        let was =
-            of.iter().find(|s| s.start == start && s.is.starts_with(before)).map_or_else(|| before.clone(), |s| s.was.clone());
+        let was = of
+            .iter()
+            .find(|s| s.start == start && s.is.starts_with(before))
+            .map_or_else(|| before.clone(), |s| s.was.clone());
         of.push(Spoilt { start, is: now.clone(), was });
     }
 }
