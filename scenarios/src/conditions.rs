@@ -273,7 +273,7 @@ impl<'a> Eye<'a> {
     fn coordinator(&self, mirror: &str) -> Option<NodeId> {
         let setup = self.setup.mirrors.iter().find(|m| &*m.name == mirror)?;
         let image = self.setup.image(self.world, setup.destination)?;
-        let topic = image.topic_by_name(mirrorlab_model::coordinator::routing::STATE_TOPIC)?;
+        let topic = image.state_topic()?;
         let partitions = &image.topic(topic)?.partitions;
         let at = mirrorlab_model::coordinator::routing::state_partition(mirror, partitions.len() as u32);
         let leader = image.partition(*partitions.get(at as usize)?)?.state.leader;

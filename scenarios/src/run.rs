@@ -298,15 +298,13 @@ impl Run {
         // Orders of an operator who insists, one after the other, may go on long after the faults: what each brings about has as much time.
         let from = self.safety_end.max(self.lab.last_order_ended().unwrap_or_default());
         let end = from + self.job.plan.stage.phases.converge.nanos();
+        // What an operator still insists on is part of what has to come about.
+        let insisted = self.now() < end && !self.lab.orders_done();
         let patient = self.now() < end.max(self.retries_end.unwrap_or_default());
-        if patient && self.suite.is_held_back(&self.lab.world, &self.lab.setup) {
+        if insisted || patient && self.suite.is_held_back(&self.lab.world, &self.lab.setup) {
             return ControlFlow::Continue(());
         }
         let left = self.suite.liveness(&self.lab.world, &self.lab.setup);
-        // What an operator still insists on is part of what has to come about.
-        if left.violations.is_empty() && self.now() < end && !self.lab.orders_done() {
-            return ControlFlow::Continue(());
-        }
         if !left.violations.is_empty() {
             // Retries become rare with the faults before: one more of each is awaited, however late (L11).
             if let (Some(due), None) = (left.retry_at, self.retries_end) {

@@ -71,6 +71,10 @@ impl<M: Machine, A> Engine<M, A> {
     pub fn committed_end(&self) -> i64 {
         self.committed_end
     }
+    /// Whether all that exists is committed.
+    pub fn is_settled(&self) -> bool {
+        self.committed_end >= self.end
+    }
     /// Whether some answer waits.
     pub fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
@@ -104,7 +108,7 @@ impl<M: Machine, A> Engine<M, A> {
     /// Keeps an answer until all that exists now is committed. It is given back at once if that is so already.
     #[must_use]
     pub fn wait(&mut self, answer: A) -> Option<A> {
-        if self.committed_end >= self.end {
+        if self.is_settled() {
             return Some(answer);
         }
         self.waiting.push_back((self.end, answer));

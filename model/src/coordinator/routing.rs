@@ -5,8 +5,7 @@
 use crate::ids::TopicId;
 use std::fmt::{self, Write};
 
-/// The topic that holds the states of mirrored partitions (spec 7.1).
-pub const STATE_TOPIC: &str = "__mirror_state";
+pub use crate::metadata::image::STATE_TOPIC;
 
 /// The topic that holds the states of transactional ids (KIP-98).
 pub const TRANSACTION_TOPIC: &str = "__transaction_state";

@@ -7,7 +7,7 @@
 use crate::metadata::patterns::Patterns;
 use crate::wire::errors::ErrorCode;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// An entry that is not accepted: names the key, and says why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,7 +212,11 @@ macro_rules! config {
         pub struct $name { $( #[doc = $says] #[doc = concat!("\n\nKey: `", $key, "`.")] pub $field: $kind ),* }
 
         impl Default for $name {
-            fn default() -> Self { Self { $( $field: $default ),* } }
+            /// Made once: patterns are compiled.
+            fn default() -> Self {
+                static DEFAULT: LazyLock<$name> = LazyLock::new(|| $name { $( $field: $default ),* });
+                DEFAULT.clone()
+            }
         }
 
         impl $name {

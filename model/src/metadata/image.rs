@@ -17,6 +17,9 @@ use crate::wire::messages::ConfigResource;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// The topic that holds the states of mirrored partitions (spec 7.1).
+pub const STATE_TOPIC: &str = "__mirror_state";
+
 /// Config entries as given.
 pub type Entries = Arc<BTreeMap<Arc<str>, Arc<str>>>;
 
@@ -99,6 +102,7 @@ pub struct MetadataImage {
     pub(crate) next_topic: u32,
     by_name: ChunkMap<Arc<str>, TopicIx>,
     by_id: ChunkMap<TopicId, TopicIx>,
+    state_topic: Option<TopicIx>,
     pub(crate) brokers: Arc<BTreeMap<BrokerId, BrokerImage>>,
     pub(crate) broker_entries: Arc<BTreeMap<Option<BrokerId>, Entries>>,
     topic_defaults: Arc<TopicConfig>,
@@ -173,6 +177,11 @@ impl MetadataImage {
     #[must_use]
     pub fn topic_by_name(&self, name: &str) -> Option<TopicIx> {
         self.by_name.get(name).copied()
+    }
+    /// [`STATE_TOPIC`], which is asked for with every state that is read or written.
+    #[must_use]
+    pub fn state_topic(&self) -> Option<TopicIx> {
+        self.state_topic
     }
     /// The topic of an id.
     #[must_use]
@@ -407,6 +416,9 @@ impl MetadataImage {
         };
         self.topics.set(topic.0, Arc::new(image));
         self.by_name.insert(name.clone(), topic);
+        if **name == *STATE_TOPIC {
+            self.state_topic = Some(topic);
+        }
         self.by_id.insert(id, topic);
         self.next_topic = self.next_topic.max(topic.0 + 1);
         delta.topics_created.touch(topic);
@@ -415,6 +427,7 @@ impl MetadataImage {
     fn apply_remove_topic(&mut self, topic: TopicIx, delta: &mut MetadataDelta) {
         let Some(image) = self.topics.remove(topic.0) else { return };
         self.by_name.remove(&image.name);
+        self.state_topic = self.state_topic.filter(|states| *states != topic);
         self.by_id.remove(&image.id);
         for partition in &image.partitions {
             self.partitions.remove(partition.0);

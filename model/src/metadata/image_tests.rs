@@ -69,6 +69,22 @@ fn replay(records: &[Record], delta: &mut MetadataDelta) -> MetadataImage {
 }
 
 #[test]
+fn the_state_topic_is_known_while_it_exists() {
+    let mut image = MetadataImage::default();
+    let mut apply = |record| {
+        image.apply(0, &record, &mut MetadataDelta::default());
+        image.state_topic()
+    };
+    let topic = |ix, name: &str| Record::Topic { topic: TopicIx(ix), id: TopicId(u128::from(ix)), name: name.into() };
+    assert_eq!(apply(topic(1, "orders")), None);
+    assert_eq!(apply(topic(2, STATE_TOPIC)), Some(TopicIx(2)));
+    assert_eq!(apply(topic(3, STATE_TOPIC)), Some(TopicIx(2)), "the name is taken");
+    assert_eq!(apply(Record::RemoveTopic { topic: TopicIx(1) }), Some(TopicIx(2)));
+    assert_eq!(apply(Record::RemoveTopic { topic: TopicIx(2) }), None);
+    assert_eq!(apply(topic(4, STATE_TOPIC)), Some(TopicIx(4)));
+}
+
+#[test]
 fn replay_gives_what_the_records_say() {
     let mut delta = MetadataDelta::default();
     let image = replay(&sample(), &mut delta);

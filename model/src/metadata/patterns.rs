@@ -12,6 +12,7 @@ pub const PATTERN_MAX: usize = 4096;
 #[derive(Clone)]
 pub struct Patterns {
     list: Arc<[Arc<str>]>,
+    /// `None`: plain names, as most lists have, and they are compared.
     any: Option<Regex>,
 }
 
@@ -38,15 +39,15 @@ impl Patterns {
     /// # Errors
     /// The first element that is empty, too long, or not a regular expression.
     pub fn new(list: Vec<Arc<str>>) -> Result<Self, Arc<str>> {
-        if list.is_empty() {
-            return Ok(Self { list: list.into(), any: None });
-        }
         if list.iter().any(|pattern| pattern.is_empty()) {
             return Err("an empty item".into());
         }
         if let Some(long) = list.iter().find(|pattern| pattern.len() > PATTERN_MAX) {
             let head: String = long.chars().take(40).collect();
             return Err(format!("{head}… ({} bytes; the limit is {PATTERN_MAX})", long.len()).into());
+        }
+        if list.iter().all(|pattern| is_plain(pattern)) {
+            return Ok(Self { list: list.into(), any: None });
         }
         if let Some(bad) = list.iter().find(|p| Regex::new(&format!("^(?:{p})$")).is_err()) {
             return Err(bad.clone());
@@ -64,7 +65,10 @@ impl Patterns {
     /// Whether some pattern matches the whole name.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
-        self.any.as_ref().is_some_and(|any| any.is_match(name))
+        match &self.any {
+            Some(any) => any.is_match(name),
+            None => self.list.iter().any(|plain| **plain == *name),
+        }
     }
 
     /// Whether there are none.
@@ -78,6 +82,11 @@ impl Patterns {
     pub fn list(&self) -> &[Arc<str>] {
         &self.list
     }
+}
+
+/// Whether a pattern matches itself and nothing else.
+fn is_plain(pattern: &str) -> bool {
+    pattern.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
 impl PartialEq for Patterns {
@@ -107,6 +116,10 @@ mod tests {
         let patterns = Patterns::parse("orders, pay.*").unwrap();
         assert!(patterns.matches("orders") && patterns.matches("payments"));
         assert!(!patterns.matches("orders2") && !patterns.matches("repay"));
+        let plain = Patterns::parse("orders,pay-ments_2").unwrap();
+        assert!(plain.matches("orders") && plain.matches("pay-ments_2"));
+        assert!(!plain.matches("orders2") && !plain.matches("orders,pay-ments_2"));
+        assert!(Patterns::of(&["a.c"]).matches("abc") && Patterns::of(&["a.c", "d"]).matches("d"));
         assert!(!Patterns::of(&[]).matches(""));
         assert_eq!(Patterns::parse("a,(").unwrap_err().as_ref(), "(");
         assert_eq!(patterns.to_string(), "orders,pay.*");

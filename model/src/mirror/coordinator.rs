@@ -5,7 +5,6 @@
 //! rolls back what is not. Reads answer from what is committed.
 
 use crate::coordinator::engine::{Engine, Machine};
-use crate::coordinator::routing::STATE_TOPIC;
 use crate::guards::points::Point;
 use crate::guards::{mirror as guard, Guards};
 use crate::ids::{ConnId, LeaderEpoch, Nanos, Now, Offset, PartitionIx, TopicIx};
@@ -166,7 +165,7 @@ impl Coordinator {
     }
 
     fn numbered(&self, number: u32, image: &MetadataImage) -> Option<PartitionIx> {
-        let topic = image.topic(image.topic_by_name(STATE_TOPIC)?)?;
+        let topic = image.topic(image.state_topic()?)?;
         topic.partitions.get(number as usize).copied()
     }
 
@@ -203,7 +202,7 @@ impl Coordinator {
     /// Whether a partition is one of `__mirror_state`.
     #[must_use]
     pub fn is_state_topic(topic: TopicIx, image: &MetadataImage) -> bool {
-        image.topic_by_name(STATE_TOPIC) == Some(topic)
+        image.state_topic() == Some(topic)
     }
 
     /// Forgets a shard; what waits there is refused, what was not committed never happened.
@@ -355,6 +354,9 @@ impl Coordinator {
     pub fn read_settled(&self, key: &StateKey, image: &MetadataImage) -> Result<Option<StateRecord>, ErrorCode> {
         let shard = self.shard_of(key, image)?;
         let found = self.read_of(shard, key, image)?;
+        if shard.engine.is_settled() {
+            return Ok(found);
+        }
         let session = self.told_session(key, image);
         let latest = shard.engine.latest().stable().get(key).filter(|record| record.is_of(session));
         if latest == found.as_ref() || self.tells_uncommitted || self.not_loaded_is_none {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::ids::{BrokerId, PartitionEpoch, TopicId};
+use crate::metadata::image::STATE_TOPIC;
 use crate::metadata::records::{PartitionState, Record};
 use crate::mirror::testing::{Rig, ME};
 use crate::record::BatchView;

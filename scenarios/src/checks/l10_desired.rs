@@ -11,12 +11,18 @@ use mirrorlab_model::states::{DesiredState, MirrorState};
 
 /// What is not so yet.
 pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
+    // What was said of the last topic: its partitions stand together.
+    let mut said = (None, Default::default());
     look.each_partition(|look, p| {
         let Some(image) = look.sight.image(p.cluster) else { return };
-        let Some(topic) = image.partition(p.ix).and_then(|entry| image.topic(entry.topic)) else { return };
+        let Some(entry) = image.partition(p.ix) else { return };
+        let Some(topic) = image.topic(entry.topic) else { return };
         let Some((mirror, mut desired)) = topic.mirror else { return };
-        let said = image.mirror(mirror).map(|m| look.sight.wanted(p.cluster, &m.name, &topic.name));
-        let (wanted, is_behind) = said.unwrap_or_default();
+        if said.0 != Some((p.cluster, entry.topic)) {
+            let wanted = image.mirror(mirror).map(|m| look.sight.wanted(p.cluster, &m.name, &topic.name));
+            said = (Some((p.cluster, entry.topic)), wanted.unwrap_or_default());
+        }
+        let (wanted, is_behind) = said.1;
         if wanted == Some(DesiredState::Stopped) {
             desired = DesiredState::Stopped;
         }
