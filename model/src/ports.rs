@@ -284,6 +284,16 @@ pub enum ExitReason {
     DiskFailed,
 }
 
+impl std::fmt::Display for ExitReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Shutdown => f.write_str("a controlled shutdown"),
+            Self::Broken(assertion) => write!(f, "an assertion of its own broke: {assertion}"),
+            Self::DiskFailed => f.write_str("its disk failed"),
+        }
+    }
+}
+
 /// Where a process leaves its effects and trace events, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Outbox {

@@ -2,6 +2,7 @@
 //! decision 28).
 
 use crate::ids::{LeaderEpoch, MirrorIx, Offset, TopicIx};
+use std::fmt;
 use std::sync::Arc;
 
 /// What a mirrored partition is doing; persisted per partition in `__mirror_state`.
@@ -193,6 +194,16 @@ impl Default for StateRecord {
     }
 }
 
+impl fmt::Display for LastPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NOTHING => f.write_str("nothing mirrored"),
+            Self { epoch: LeaderEpoch::NONE, offset } => write!(f, "no epoch, offset {offset}"),
+            Self { epoch, offset } => write!(f, "epoch {epoch}, offset {offset}"),
+        }
+    }
+}
+
 /// What the operator wants of a topic; in the metadata log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum DesiredState {
@@ -205,6 +216,19 @@ pub enum DesiredState {
     /// Nothing was ever ordered.
     #[default]
     Unknown,
+}
+
+impl DesiredState {
+    /// The name in messages: that of the state which it leads to.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mirroring => "MIRRORING",
+            Self::Paused => "PAUSED",
+            Self::Stopped => "STOPPED",
+            Self::Unknown => "UNKNOWN",
+        }
+    }
 }
 
 #[cfg(test)]

@@ -35,6 +35,20 @@ pub enum CutCause {
     Recovery,
 }
 
+impl CutCause {
+    /// In a message.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Divergence => "divergence from its leader",
+            Self::MirrorDivergence => "divergence from its source",
+            Self::Alignment => "alignment",
+            Self::OutOfRange => "offset out of range",
+            Self::Recovery => "recovery",
+        }
+    }
+}
+
 /// Why the controller chose a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ElectionKind {
@@ -48,6 +62,19 @@ pub enum ElectionKind {
     Unclean,
 }
 
+impl ElectionKind {
+    /// In a message.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Eligible => "from the ELR",
+            Self::Preferred => "preferred",
+            Self::Unclean => "unclean",
+        }
+    }
+}
+
 /// How a transaction ended, as its producer was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TxnOutcome {
@@ -57,6 +84,18 @@ pub enum TxnOutcome {
     Aborted,
     /// It was fenced, or stopped asking: a coordinator decides without it.
     Unknown,
+}
+
+impl TxnOutcome {
+    /// In a message.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Committed => "committed",
+            Self::Aborted => "aborted",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 /// One thing that happened at one node.

@@ -88,7 +88,7 @@ pub(crate) fn pass() -> Record {
             line(1_900, "west/orders-0: LOG_ALIGNMENT -> MIRRORING", false),
             line(20_000, "cut dc-east <-> dc-west", true),
             line(22_000, "power loss of west/broker-1", true),
-            line(22_614, "west/orders-3: broker 2 elected, epoch 2 (Clean)", false),
+            line(22_614, "west/orders-3: broker 2 elected, epoch 2 (clean)", false),
             line(35_000, "cut dc-east <-> dc-west ends", true),
         ],
         story_omitted: 0,

@@ -12,6 +12,7 @@ use crate::format::Diagnostics;
 use crate::hands::{Granted, Wish};
 use crate::run::Run;
 use crate::setup::Setup;
+use crate::units::Time;
 use mirrorlab_model::client::admin::{Outcome, Verdict};
 use mirrorlab_model::client::commands::Command;
 use mirrorlab_model::client::mirror_orders::MirrorOrder;
@@ -48,12 +49,12 @@ impl fmt::Display for Trouble {
         match self {
             Self::Text(diagnostics) => diagnostics.fmt(f),
             Self::NotInTime(condition, seen, within) => {
-                write!(f, "`{condition}` did not hold within {within:?} of simulated time; it was: {seen}")
+                write!(f, "`{condition}` did not hold within {} of simulated time; it was: {seen}", in_words(*within))
             }
             Self::Refused(outcome, error) => {
-                write!(f, "{} was refused with {error:?} after {} attempts", outcome.command, outcome.attempts)?;
+                write!(f, "{} was refused with {} after {} attempts", outcome.command, error.name(), outcome.attempts)?;
                 for item in outcome.items.iter().filter(|i| !i.error.is_none()) {
-                    write!(f, "; {}: {:?}", item.name, item.error)?;
+                    write!(f, "; {}: {}", item.name, item.error.name())?;
                     if let Some(message) = &item.message {
                         write!(f, " ({message})")?;
                     }
@@ -65,6 +66,10 @@ impl fmt::Display for Trouble {
     }
 }
 impl std::error::Error for Trouble {}
+
+fn in_words(time: Duration) -> Time {
+    Time(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
 
 impl From<Diagnostics> for Trouble {
     fn from(diagnostics: Diagnostics) -> Self {

@@ -374,7 +374,7 @@ impl Run {
             Happened::Script(number) => self.on_script(number),
             Happened::Exited(node, reason) => {
                 let name = self.lab.world.node(node).name.clone();
-                self.story.tell(&self.lab.world, format!("{name} ended: {reason:?}"), false);
+                self.story.tell(&self.lab.world, format!("{name} ended: {reason}"), false);
             }
             Happened::Event | Happened::Nothing => {}
         }

@@ -40,7 +40,7 @@ impl Story {
         let place = |p: PartitionIx| partition_name(world, setup, event.node, p);
         let text = match &event.trace {
             Trace::Elected { partition, leader, epoch, kind } => {
-                format!("{}: broker {leader} elected, epoch {epoch} ({kind:?})", place(*partition))
+                format!("{}: broker {leader} elected, epoch {epoch} ({})", place(*partition), kind.name())
             }
             Trace::BrokerFenced { broker, fenced } => {
                 let cluster = cluster_name(world, setup, event.node);
@@ -52,9 +52,10 @@ impl Story {
             }
             Trace::Truncated { partition, from, to, cause } => {
                 format!(
-                    "{} on {}: log cut from {from} to {to} ({cause:?})",
+                    "{} on {}: log cut from {from} to {to} ({})",
                     place(*partition),
-                    world.node(event.node).name
+                    world.node(event.node).name,
+                    cause.name()
                 )
             }
             Trace::MirrorGap { partition, from, to } => {

@@ -107,6 +107,27 @@ fn an_interrupted_sweep_ends_cleanly_and_keeps_its_results() {
     assert_eq!(summary.runs as usize, runs(&results).len());
 }
 
+/// Workers are started again now and then, and read their files again: a summary is of one text.
+#[test]
+fn a_file_that_is_edited_under_a_sweep_ends_it() {
+    let folder = folder(&[("a.toml", "")]);
+    let arguments = ["sweep", "a.toml", "--seeds", "0..300", "--jobs", "1", "--out", "s", "--quiet"];
+    let results = folder.path().join("s/results-1of1.ndjson");
+    let child = command(folder.path(), &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.unwrap();
+    wait_for(&results, 1, &mut child);
+    std::fs::write(folder.path().join("a.toml"), SMALL.replace("20/s", "30/s")).unwrap();
+    let out = child.wait_with_output().unwrap();
+    let told = text(&out.stderr);
+    assert_eq!(code(&out), 2, "{told}");
+    assert!(told.contains("the file was changed while it was being run"), "{told}");
+    // What was run before is not mixed with what comes now.
+    assert!(runs(&results).len() < 300);
+    let out = mirrorlab(folder.path(), &arguments);
+    assert!(text(&out.stderr).contains("a.toml has changed: the sweep begins anew"), "{}", text(&out.stderr));
+    assert_eq!((code(&out), runs(&results).len()), (0, 300));
+}
+
 #[test]
 fn shards_are_merged_into_one_report() {
     let folder = folder(&[("a.toml", ""), ("b.toml", "[expect]\nmust_reach = [\"elected\"]\n")]);

@@ -170,6 +170,24 @@ fn the_page_of_guards_is_current() {
 }
 
 /// The README shows what its first command prints, and not what it once printed.
+/// What users read is told in the names of the field, not as Rust writes a value for its own programmers.
+#[test]
+fn no_debug_text_is_told_to_users() {
+    // What `trace.ndjson` has in each line, and one line of it; a list that only tests read.
+    const FREE: &[&str] = &["scenarios/src/recorder.rs", "scenarios/src/cli.rs", "scenarios/src/faults/calm.rs"];
+    let mut files = Vec::new();
+    ["scenarios/src", "reports/src"].iter().for_each(|room| rust_files(&root().join(room), &mut files));
+    let mut found = BTreeSet::new();
+    for file in files {
+        let name = file.strip_prefix(root()).expect("below the workspace").to_string_lossy().replace('\\', "/");
+        let text = fs::read_to_string(&file).expect("a source file");
+        if !name.contains("test") && text.contains(":?}") {
+            found.insert(name);
+        }
+    }
+    assert_eq!(found, FREE.iter().map(|name| (*name).to_owned()).collect());
+}
+
 #[test]
 fn the_first_screen_of_the_readme_is_what_its_command_prints() {
     let readme = fs::read_to_string(root().join("README.md")).expect("a README");

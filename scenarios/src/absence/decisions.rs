@@ -80,7 +80,7 @@ pub(super) fn watch(run: &mut Run) -> (Record, Vec<Decision>) {
                 }
                 Trace::MirrorOrdered { desired, .. } => {
                     let cluster = &setup.clusters[usize::from(cluster)].name;
-                    (DecisionKind::Order, format!("the order {desired:?} of {cluster}"))
+                    (DecisionKind::Order, format!("the order {} of {cluster}", desired.name()))
                 }
                 Trace::TxnDecided { producer, commit, .. } => {
                     let end = if commit { "commit" } else { "abort" };

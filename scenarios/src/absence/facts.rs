@@ -98,7 +98,7 @@ fn of_metadata(facts: &mut Facts, cluster: &str, image: &MetadataImage) {
         facts.note(format!("{cluster}/{}", topic.name), text);
         let wanted = topic.mirror.map(|(mirror, desired)| {
             let name = image.mirror(mirror).map_or_else(|| "?".to_owned(), |mirror| mirror.name.to_string());
-            format!("{desired:?} in {name}")
+            format!("{} in {name}", desired.name())
         });
         if let Some(wanted) = wanted {
             facts.note(format!("{cluster}/{} is wanted", topic.name), wanted);

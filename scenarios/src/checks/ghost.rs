@@ -435,6 +435,13 @@ impl PartitionGhost {
     pub fn of_mask(&self, mask: u32) -> impl Iterator<Item = (usize, &Member)> + '_ {
         self.members.iter().enumerate().filter(move |(at, _)| mask & (1 << (*at as u32 & 31)) != 0)
     }
+    /// The brokers of a mask, by id: `{1,3}`.
+    #[must_use]
+    pub fn brokers(&self, mask: u32) -> String {
+        let ids: Vec<String> = self.of_mask(mask).map(|(_, m)| (m.slot + 1).to_string()).collect();
+        let beyond = if mask.checked_shr(self.members.len() as u32).unwrap_or(0) == 0 { "" } else { " and others" };
+        format!("{{{}}}{beyond}", ids.join(","))
+    }
     /// Fault budget: members that stopped lossily and are not back.
     #[must_use]
     pub fn lossy(&self) -> u32 {
@@ -590,6 +597,21 @@ pub enum Stop {
     Wiped,
     /// The disk was set back to an earlier copy of it.
     Restored,
+}
+
+impl Stop {
+    /// In a message.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "a stop in order",
+            Self::Killed => "a kill",
+            Self::Lossy => "a loss of power",
+            Self::Failed => "a failure of its disk",
+            Self::Wiped => "a replacement of its disk",
+            Self::Restored => "a return to an older copy of its disk",
+        }
+    }
 }
 
 /// One broker.

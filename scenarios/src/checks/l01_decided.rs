@@ -13,8 +13,8 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
         let Some(producer) = look.sight.producer(number) else { continue };
         if producer.open > 0 || !producer.idle {
             due = due.zip(producer.decided_by).map(|(last, at)| last.max(at));
-            let got =
-                format!("{} records of {} are open, idle: {}", producer.open, look.roster.name(node), producer.idle);
+            let more = if producer.idle { "" } else { "; it is still at work" };
+            let got = format!("records of {} that are open: {}{more}", look.roster.name(node), producer.open);
             look.stall("L1", None, Some(node), "every record decided, and nothing more to come", got);
         }
     }

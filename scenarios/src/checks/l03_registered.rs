@@ -17,7 +17,10 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
             let known = look.sight.image(cluster).and_then(|i| i.broker(broker)).copied();
             let own = look.sight.broker_epoch(node);
             if !known.is_some_and(|k| !k.fenced && Some(k.epoch) == own) {
-                let got = format!("the controller has {:?}, the broker {own:?}", known.map(|k| (k.epoch, k.fenced)));
+                let state = |fenced| if fenced { "fenced" } else { "in service" };
+                let known = known.map_or("nothing of it".into(), |k| format!("epoch {}, {}", k.epoch, state(k.fenced)));
+                let own = own.map_or("none".into(), |own| format!("epoch {own}"));
+                let got = format!("the controller knows {known}; the broker knows {own}");
                 look.stall("L3", None, Some(node), "registered and unfenced, in the epoch that the broker knows", got);
             }
         }

@@ -5,6 +5,7 @@ use super::ghost::Member;
 use super::liveness::Look;
 use super::roster::slot_of;
 use super::sight::Sight;
+use mirrorlab_model::ids::BrokerId;
 
 /// What is not so yet.
 pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
@@ -24,7 +25,8 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
         let up = |m: &Member| look.roster.broker(p.cluster, m.slot).is_some_and(|n| look.sight.is_up(n));
         let eligible = g.of_mask(g.isr | g.elr).any(|(_, m)| up(m));
         if eligible {
-            let got = format!("leader {} in epoch {}", g.leader, g.leader_epoch);
+            let leader = if g.leader == BrokerId::NONE { "none".to_owned() } else { format!("broker {}", g.leader) };
+            let got = format!("{leader} in epoch {}", g.leader_epoch);
             look.stall("L4", Some(p), node, "a leader that is up and knows it", got);
         } else {
             look.excuse("L4", Excuse::NoEligibleReplica, Some(p), None);

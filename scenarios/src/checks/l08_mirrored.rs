@@ -28,23 +28,25 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
         let (Some(source), Some(own)) = (source, look.sight.replica(node, p.ix)) else {
             return look.excuse("L8", Excuse::SourceDown, Some(p), Some(node));
         };
+        let fetches = if mirror.fetching { "it fetches" } else { "it does not fetch" };
         let (expected, end, hw) = (source.log.high_watermark(), own.log.end(), own.log.high_watermark());
         if (end != expected || hw != expected) && look.rot_holds_a_mirror(p) {
             return look.excuse("L8", Excuse::BitRot, Some(p), Some(node));
         }
         if end != expected || hw != expected {
-            let got = format!("end {end}, watermark {hw}; fetching: {}", mirror.fetching);
+            let got = format!("end {end}, high watermark {hw}; {fetches}");
             look.stall(
                 "L8",
                 Some(p),
                 Some(node),
-                format!("the source's watermark {expected} as end and watermark"),
+                format!("the source's high watermark {expected} as end and as high watermark"),
                 got,
             );
         }
         let (told, now) = (mirror.source_epoch, leader.map_or(LeaderEpoch::NONE, |o| o.leader_epoch));
         if told < now {
-            let got = format!("an answer of epoch {told}; fetching: {}", mirror.fetching);
+            let told = if told == LeaderEpoch::NONE { "none".to_owned() } else { format!("one of epoch {told}") };
+            let got = format!("{told}; {fetches}");
             look.stall("L8", Some(p), Some(node), format!("an answer of the source's leader in epoch {now}"), got);
         }
     });

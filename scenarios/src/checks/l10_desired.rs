@@ -30,13 +30,8 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
             return; // L4
         };
         let Some((_, mirror)) = look.mirror(p) else {
-            return look.stall(
-                "L10",
-                Some(p),
-                Some(node),
-                format!("{desired:?}, as ordered"),
-                "no mirror at the leader",
-            );
+            let expected = format!("{}, as ordered", desired.name());
+            return look.stall("L10", Some(p), Some(node), expected, "no mirror at the leader");
         };
         use MirrorState as M;
         let reached = match (desired, mirror.state) {
@@ -56,7 +51,7 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
         if look.too_few(p) {
             return look.excuse("L10", Excuse::TooFewReplicas, Some(p), Some(node));
         }
-        look.stall("L10", Some(p), Some(node), format!("{desired:?}, as ordered"), mirror.state.name());
+        look.stall("L10", Some(p), Some(node), format!("{}, as ordered", desired.name()), mirror.state.name());
     });
 }
 

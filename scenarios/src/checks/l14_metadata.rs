@@ -20,7 +20,11 @@ pub(super) fn left<S: Sight>(look: &mut Look<'_, S>) {
             }
             let own = look.sight.broker_image(node).map(|i| (i.end(), i.hash()));
             if own != Some(expected) {
-                let got = format!("{:?}", own.map(|o| o.0));
+                let got = match own {
+                    Some((end, _)) if end == expected.0 => "as far, and something else".to_owned(),
+                    Some((end, _)) => format!("up to {end}"),
+                    None => "none".to_owned(),
+                };
                 look.stall("L14", None, Some(node), format!("metadata applied up to {}", expected.0), got);
             }
         }

@@ -67,6 +67,6 @@ pub(super) fn truncated<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, m:
     let candidate = (g.isr | g.elr) & (1 << (m as u32 & 31)) != 0;
     if candidate && !early {
         let expected = format_args!("no candidate cuts below what is committed ({})", g.true_hw);
-        cx.broken("S4", expected, format_args!("{cause:?} cut it to {to}"));
+        cx.broken("S4", expected, format_args!("it was cut to {to} ({})", cause.name()));
     }
 }

@@ -54,7 +54,7 @@ fn judge<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, at: usize, own: u
         return true;
     }
     let expected = format_args!("a watermark that every member of the maximal ISR covers; {to} needs it up to there");
-    let got = format_args!("member {} holds it up to {} (epoch {})", m.slot + 1, m.end, m.epoch);
+    let got = format_args!("broker {} holds it up to {} (epoch {})", m.slot + 1, m.end, m.epoch);
     cx.broken("S5", expected, got);
     false
 }
@@ -104,7 +104,8 @@ fn beyond<S: Sight>(cx: &mut Cx<'_, S>, slot: u16, end: Offset, position: Offset
 /// A leader learnt its committed ISR.
 pub(super) fn committed<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, isr: u32, epoch: PartitionEpoch) {
     if epoch == g.partition_epoch && isr != g.isr {
-        let expected = format_args!("the ISR {:b} that the controller committed in partition epoch {epoch}", g.isr);
-        cx.broken("S5", expected, format_args!("{isr:b}"));
+        let own = g.brokers(g.isr);
+        let expected = format_args!("the ISR {own} that the controller committed in partition epoch {epoch}");
+        cx.broken("S5", expected, g.brokers(isr));
     }
 }

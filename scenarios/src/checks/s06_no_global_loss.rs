@@ -62,7 +62,11 @@ pub(super) fn mirror_cut<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, t
         let aligns = g.life().and_then(|life| life.upto(g.lead.epoch)) == Some(MirrorState::LogAlignment);
         if !aligns && !matches!(desired, Some(DesiredState::Mirroring | DesiredState::Paused)) {
             let expected = format_args!("acknowledged records that stay: {acked} lie above {to}");
-            cx.broken("S6", expected, format_args!("{cause:?} cut them; nobody ordered this partition to be mirrored"));
+            cx.broken(
+                "S6",
+                expected,
+                format_args!("cut ({}); nobody ordered this partition to be mirrored", cause.name()),
+            );
         }
     }
     let from = g.true_hw;

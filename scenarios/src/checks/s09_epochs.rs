@@ -7,6 +7,11 @@ use super::ghost::{Member, PartitionGhost};
 use super::logs;
 use super::sight::{LogSight, Sight};
 use mirrorlab_model::ids::LeaderEpoch;
+use mirrorlab_model::log::EpochEntry;
+
+fn say(entry: &EpochEntry) -> String {
+    format!("epoch {} from offset {} on", entry.epoch, entry.start)
+}
 
 /// A replica appended batches of this epoch.
 #[inline]
@@ -30,20 +35,22 @@ pub(super) fn table<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, slot: u16)
     for (at, entry) in entries.iter().enumerate() {
         let rises = at == 0 || (entry.epoch > before && entry.start >= entries[at - 1].start);
         if !rises {
-            wrong = Some(("entries that rise".to_owned(), format!("{entry:?} after epoch {before}")));
+            wrong = Some(("entries that rise".to_owned(), format!("{} after epoch {before}", say(entry))));
             break;
         }
         let previous = logs::epoch_before(log, entry.start);
         let gone = entry.start < compacted && previous < before;
         if previous != LeaderEpoch::NONE && previous != before && entry.start > log.start() && !gone {
-            wrong = Some((format!("batches of epoch {before} before {}", entry.start), format!("epoch {previous}")));
+            let none = before == LeaderEpoch::NONE;
+            let expected = if none { "no batches".to_owned() } else { format!("batches of epoch {before}") };
+            wrong = Some((format!("{expected} before {}", entry.start), format!("epoch {previous}")));
             break;
         }
         before = entry.epoch;
         if entry.start >= log.end() {
             let last = at + 1 == entries.len() && entry.start == log.end();
             if !last {
-                wrong = Some((format!("entries within the log, which ends at {}", log.end()), format!("{entry:?}")));
+                wrong = Some((format!("entries within the log, which ends at {}", log.end()), say(entry)));
                 break;
             }
             continue;
@@ -52,7 +59,8 @@ pub(super) fn table<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, slot: u16)
             .and_then(|b| mirrorlab_model::record::HeaderView::parse(b).ok().map(|h| h.leader_epoch()));
         let gone = entry.start < compacted && found.is_some_and(|found| found > entry.epoch);
         if found != Some(entry.epoch) && !gone {
-            wrong = Some((format!("{entry:?}, as the table says"), format!("a batch of epoch {found:?}")));
+            let got = found.map_or_else(|| "no batch there".to_owned(), |found| format!("a batch of epoch {found}"));
+            wrong = Some((format!("{}, as the table says", say(entry)), got));
             break;
         }
     }

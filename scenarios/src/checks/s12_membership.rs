@@ -31,17 +31,18 @@ pub(super) fn changed<S: Sight>(
         return;
     }
     if (isr | elr) & !all != 0 || isr & elr != 0 {
-        let got = format_args!("ISR {isr:b}, ELR {elr:b} of {} replicas", g.members.len());
+        let got = format_args!("ISR {}, ELR {}, replicas {}", g.brokers(isr), g.brokers(elr), g.brokers(all));
         cx.broken("S12", "ISR and ELR: disjoint subsets of the replicas", got);
     }
     if elr != 0 && isr.count_ones() >= g.min_isr {
         let expected = format_args!("no ELR while |ISR| >= {}", g.min_isr);
-        cx.broken("S12", expected, format_args!("ISR {isr:b}, ELR {elr:b}"));
+        cx.broken("S12", expected, format_args!("ISR {}, ELR {}", g.brokers(isr), g.brokers(elr)));
     }
     if leader != BrokerId::NONE {
         let bit = g.position(super::roster::slot_of(leader)).map_or(0, |at| 1 << (at as u32 & 31));
         if isr & bit == 0 {
-            cx.broken("S12", "a leader that is in the ISR", format_args!("leader {leader}, ISR {isr:b}"));
+            let got = format_args!("leader broker {leader}, ISR {}", g.brokers(isr));
+            cx.broken("S12", "a leader that is in the ISR", got);
         }
     }
     let grown = isr & !before;
@@ -51,7 +52,8 @@ pub(super) fn changed<S: Sight>(
     let recovering =
         cx.sight.image(cx.at.cluster).and_then(|i| i.partition(cx.partition())).is_some_and(|p| p.state.recovering);
     if recovering && new.same_term && grown != 0 && before != 0 {
-        cx.broken("S12", "an ISR that does not grow while recovery is open", format_args!("{before:b} became {isr:b}"));
+        let got = format_args!("ISR {} became {}", g.brokers(before), g.brokers(isr));
+        cx.broken("S12", "an ISR that does not grow while recovery is open", got);
     }
 }
 
@@ -79,6 +81,7 @@ pub(super) fn let_in<S: Sight>(cx: &mut Cx<'_, S>, broker: BrokerId) {
     let known = cx.sight.broker_image(node).map(registered);
     if cx.sight.broker_epoch(node) == Some(epoch) && known.is_some_and(|known| known != Some(epoch)) {
         let expected = format_args!("broker {broker} fenced until it knows its registration in epoch {epoch}");
-        cx.broken("S12", expected, format_args!("let in; it knows {known:?}"));
+        let known = known.flatten().map_or_else(|| "none".to_owned(), |known| format!("that in epoch {known}"));
+        cx.broken("S12", expected, format_args!("let in; it knows {known}"));
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn registered<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost) {
     let bit = 1 << (at as u32 & 31);
     let others = (g.isr | g.elr) & !bit != 0;
     if (g.isr & bit != 0 && others) || g.elr & bit != 0 {
-        let got = format_args!("ISR {:b}, ELR {:b}, it has bit {bit:b}", g.isr, g.elr);
+        let got = format_args!("broker {} in ISR {} or ELR {}", cx.slot + 1, g.brokers(g.isr), g.brokers(g.elr));
         cx.broken("S14", "a broker outside of ISR and ELR after a lossy stop", got);
     }
 }

@@ -10,6 +10,10 @@ use super::report::place_name;
 use super::sight::Sight;
 use mirrorlab_model::ids::Offset;
 
+fn say(stop: Option<Stop>) -> &'static str {
+    stop.map_or("no stop", Stop::name)
+}
+
 /// A log was loaded at boot.
 pub(super) fn recovered<S: Sight>(
     cx: &mut Cx<'_, S>,
@@ -28,7 +32,7 @@ pub(super) fn recovered<S: Sight>(
     // An older copy may have been made while its broker was down in order.
     let set_back = before.lossy_by() == Some(Excuse::OlderCopy);
     if clean && !marked && !started_in_vain && !set_back {
-        cx.broken("S15", format_args!("no clean-shutdown marker after {stop:?}"), "it is there");
+        cx.broken("S15", format_args!("no clean-shutdown marker after {}", say(stop)), "it is there");
     }
     // A cut may not have reached the disk; an append that failed may have, and one that a crash fell into.
     let back = inside || before.was_cut() && matches!(stop, Some(Stop::Lossy | Stop::Failed));
@@ -44,7 +48,7 @@ pub(super) fn recovered<S: Sight>(
         Some(Stop::Clean | Stop::Killed) if end < was && !inside => {
             cx.broken(
                 "S15",
-                format_args!("a log that still ends at {was} after {stop:?}"),
+                format_args!("a log that still ends at {was} after {}", say(stop)),
                 format_args!("it ends at {end}"),
             );
         }

@@ -33,8 +33,10 @@ pub(super) fn acked<S: Sight>(
     if alone && g.members.iter().any(|m| stands_at(cx, m.slot, base).is_some_and(|there| there.is(expected, next))) {
         return;
     }
-    let got = format_args!("{:?} in a batch of {} records", there.found, there.records);
-    cx.broken("S16", format_args!("{expected:?} and {count} records at {base}, as acknowledged"), got);
+    let of = |who: Identity| format!("record {} of client {}", who.sequence, who.producer);
+    let found = there.found.map_or_else(|| "a record of nobody here".to_owned(), of);
+    let got = format_args!("{found}; records in that batch: {}", there.records);
+    cx.broken("S16", format_args!("{} at {base} in a batch of {count} or more, as acknowledged", of(expected)), got);
 }
 
 /// A record at an offset of a replica's log.
@@ -71,7 +73,8 @@ fn stands_at<S: Sight>(cx: &Cx<'_, S>, slot: u16, base: Offset) -> Option<Standi
 pub(super) fn refused<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, error: i16) {
     let malformed = matches!(ErrorCode::from_code(error), Some(ErrorCode::InvalidRecord | ErrorCode::CorruptMessage));
     if malformed && !g.compacts {
-        cx.broken("S16", "no batch of a producer refused as malformed", format_args!("error {error}"));
+        let error = ErrorCode::from_code(error).map_or_else(|| format!("error {error}"), ErrorCode::name);
+        cx.broken("S16", "no batch of a producer refused as malformed", error);
     }
 }
 

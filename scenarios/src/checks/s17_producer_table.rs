@@ -93,8 +93,13 @@ impl Fold {
             wrong = missing.map(|(id, k)| (*id, Some(*k), None));
         }
         if let Some((id, expected, got)) = wrong {
-            let expected = format!("producer {id} as in the log: (epoch, last sequence, last offset) {expected:?}");
-            cx.broken_at("S17", slot, expected, format_args!("{got:?}"));
+            let say = |newest: Option<(i16, i32, i64)>| match newest {
+                Some((epoch, sequence, offset)) => {
+                    format!("epoch {epoch}, last sequence {sequence}, last offset {offset}")
+                }
+                None => "not there".to_owned(),
+            };
+            cx.broken_at("S17", slot, format!("producer id {id} as in the log: {}", say(expected)), say(got));
         }
     }
 }

@@ -16,7 +16,8 @@ pub(super) fn ended(name: TxnName, commit: bool, said: &mut Said, cluster: u8, m
     let before = *said.logged.entry((cluster, name)).or_insert(commit);
     if before != commit || told.is_some_and(|told| contradicts(told, commit)) {
         let expected = format!("one end of the transaction of producer {} from its record {} on", name.0, name.1);
-        let got = format!("here {}, elsewhere {}, told {told:?}", word(commit), word(before));
+        let told = told.map_or("nothing", TxnOutcome::name);
+        let got = format!("here {}, elsewhere {}; its producer was told: {told}", word(commit), word(before));
         wrong.push(Wrong::new("S18", expected, got));
     }
 }
@@ -26,7 +27,7 @@ pub(super) fn told<S: Sight>(cx: &mut Cx<'_, S>, said: &Said, name: TxnName, out
     let Some(&commit) = said.logged.get(&(cx.at.cluster, name)) else { return };
     if contradicts(outcome, commit) {
         let expected = format!("a transaction that is {} in the log", word(commit));
-        cx.broken("S18", expected, format_args!("{outcome:?}, as its producer was told"));
+        cx.broken("S18", expected, format_args!("{}, as its producer was told", outcome.name()));
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) fn read<S: Sight>(
     cx.broken(
         "S19",
         "the records of committed transactions, all of them and no others",
-        format_args!("{what} at {offset}: {fate:?}"),
+        format_args!("{what} at {offset}, of a transaction that is {}", fate.name()),
     );
 }
 

@@ -38,13 +38,17 @@ pub(super) fn batch(
     let base = batch.base_offset();
     let other = open.and_then(|open| Some((open.first, open.name?))).filter(|(_, other)| *other != name);
     if let Some((first, other)) = other {
-        let expected =
-            format!("a marker between the transactions of producer {} from {} and {} on", name.0, other.1, name.1);
+        let expected = format!(
+            "a marker between the transactions of producer {} from its records {} and {} on",
+            name.0, other.1, name.1
+        );
         let endless = Some((batch.producer(), first));
-        wrong.push(Wrong { id: "S20", expected, got: format!("none before {base}"), endless });
+        wrong.push(Wrong { id: "S20", expected, got: format!("none before offset {base}"), endless });
     } else if newest.is_some_and(|newest| newest >= name.1) {
-        let expected =
-            format!("nothing of the transaction of producer {} from {} on behind its marker", name.0, name.1);
-        wrong.push(Wrong::new("S20", expected, format!("a batch at {base}")));
+        let expected = format!(
+            "nothing of the transaction of producer {} from its record {} on behind its marker",
+            name.0, name.1
+        );
+        wrong.push(Wrong::new("S20", expected, format!("a batch at offset {base}")));
     }
 }

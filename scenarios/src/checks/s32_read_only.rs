@@ -19,12 +19,13 @@ pub(super) fn appended<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, origin:
     let desired = image.mirror_of(partition.topic).map(|m| m.1);
     let told = cx.at.node.and_then(|node| cx.sight.mirror(node, cx.partition())).map_or(0, |mirror| mirror.state_epoch);
     let committed = g.life().and_then(|life| life.told(local, told));
-    let got = |state: M| format!("one was appended; state {}, ordered {desired:?}", state.name());
+    let ordered = desired.map_or("nothing", DesiredState::name);
+    let got = |state: M| format!("one was appended; state {}, ordered {ordered}", state.name());
     match origin {
         Origin::Client => {
             if !matches!(desired, None | Some(DesiredState::Stopped)) {
                 let expected = "no producer's batch in a partition that is mirrored";
-                cx.broken("S32", expected, format_args!("one was appended; ordered is {desired:?}"));
+                cx.broken("S32", expected, format_args!("one was appended; ordered is {ordered}"));
             } else if let Some(state) = committed.filter(|state| desired.is_some() && *state != M::Stopped) {
                 cx.broken("S32", "no producer's batch before STOPPED is committed", got(state));
             }

@@ -37,8 +37,8 @@ pub(super) fn recovered<S: Sight>(cx: &mut Cx<'_, S>, life: &Life) {
     let Some(topic) = image.partition(cx.partition()).and_then(|entry| image.topic(entry.topic)) else { return };
     let ordered = cx.sight.recoveries(cx.at.cluster, &life.mirror, &topic.name);
     if life.recoveries > ordered {
-        let expected = format_args!("FAILED for good until an operator recovers it; it was told so {ordered} times");
-        cx.broken("S37", expected, format_args!("it went on for the {}. time", life.recoveries));
+        let expected = format_args!("FAILED for good until an operator recovers it; such orders: {ordered}");
+        cx.broken("S37", expected, format_args!("it went on; times that it did: {}", life.recoveries));
     }
 }
 

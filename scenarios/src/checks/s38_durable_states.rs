@@ -6,8 +6,8 @@ use super::cx::Cx;
 use super::ghost::{ClusterGhost, PartitionGhost};
 use super::lives::{self, Committed, Life};
 use super::sight::{LogSight, Sight};
-use mirrorlab_model::ids::{Offset, PartitionIx};
-use mirrorlab_model::states::{MirrorState, StateRecord};
+use mirrorlab_model::ids::{LeaderEpoch, Offset, PartitionIx};
+use mirrorlab_model::states::{LastPosition, MirrorState, StateRecord};
 
 /// A broker acts on the state in which it has a partition. `only`: the one state that allows this.
 pub(super) fn acts<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, only: Option<MirrorState>) {
@@ -26,7 +26,7 @@ pub(super) fn acts<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, only: Optio
     }
     let newest = g.life().map(Life::last).unwrap_or(Committed {
         state: MirrorState::Unknown,
-        leader_epoch: mirrorlab_model::ids::LeaderEpoch::NONE,
+        leader_epoch: LeaderEpoch::NONE,
         state_epoch: 0,
     });
     let known = g.life().and_then(|life| life.numbered(told.state_epoch));
@@ -63,8 +63,13 @@ pub(super) fn loaded<S: Sight>(cx: &mut Cx<'_, S>, c: &ClusterGhost, end: Offset
         found.push(partition);
         if !agrees(life, record) {
             let last = life.last();
-            let expected = format!("{} as number {}, {:?}", last.state.name(), last.state_epoch, life.position);
-            let got = format!("{} as number {}, {:?}", record.state.name(), record.state_epoch, record.position);
+            let expected =
+                say((last.state, last.state_epoch, last.leader_epoch), (life.previous, life.attempt), life.position);
+            let got = say(
+                (record.state, record.state_epoch, record.leader_epoch),
+                (record.previous, record.attempt),
+                record.position,
+            );
             cx.at.partition = Some(partition);
             cx.broken("S38", expected, got);
             cx.at.partition = Some(home);
@@ -83,6 +88,19 @@ pub(super) fn loaded<S: Sight>(cx: &mut Cx<'_, S>, c: &ClusterGhost, end: Offset
             cx.at.partition = Some(home);
         }
     }
+}
+
+fn say(
+    (state, number, epoch): (MirrorState, i32, LeaderEpoch),
+    (previous, attempt): (MirrorState, i16),
+    position: Option<LastPosition>,
+) -> String {
+    let failed = match state {
+        MirrorState::Failed => format!(", attempt {attempt}, after {}", previous.name()),
+        _ => String::new(),
+    };
+    let position = position.map_or_else(|| "none".to_owned(), |position| position.to_string());
+    format!("{} as number {number} of leader epoch {epoch}{failed}; last mirrored position: {position}", state.name())
 }
 
 fn agrees(life: &Life, record: &StateRecord) -> bool {

@@ -11,18 +11,14 @@ use super::sight::{LogSight, Sight};
 use mirrorlab_model::ids::{LeaderEpoch, Offset};
 use mirrorlab_model::states::{LastPosition, MirrorState};
 
-fn say(position: LastPosition) -> String {
-    format!("epoch {}, offset {}", position.epoch, position.offset)
-}
-
 /// A position is committed, or cleared.
 pub(super) fn committed<S: Sight>(cx: &mut Cx<'_, S>, life: &Life, position: Option<LastPosition>) {
     match (life.position, position) {
         (Some(before), Some(now)) if before != now => {
-            cx.broken("S39", format_args!("one position per stop: {}", say(before)), say(now));
+            cx.broken("S39", format_args!("one position per stop: {before}"), now);
         }
         (Some(before), None) if life.last().state != MirrorState::Mirroring && belongs(cx, life) => {
-            let expected = format_args!("the position {} until the next session copies", say(before));
+            let expected = format_args!("the position {before} until the next session copies");
             cx.broken("S39", expected.to_string(), format_args!("cleared in {}", life.last().state.name()));
         }
         _ => {}
@@ -79,6 +75,6 @@ pub(super) fn local<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, base: 
         false => late || (base <= position.offset && last <= position.epoch),
     };
     if !holds {
-        cx.broken("S39", format_args!("the position where mirroring ended: {}", say(found)), say(position));
+        cx.broken("S39", format_args!("the position where mirroring ended: {found}"), position);
     }
 }

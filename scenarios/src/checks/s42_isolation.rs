@@ -16,7 +16,11 @@ fn mirror_of<S: Sight>(cx: &Cx<'_, S>) -> Option<Option<MirrorIx>> {
 pub(super) fn acts<S: Sight>(cx: &mut Cx<'_, S>, mirror: Option<MirrorIx>, what: &str) {
     let Some(own) = mirror_of(cx) else { return };
     if own.is_none() || (mirror.is_some() && mirror != own) {
-        let got = format_args!("{what} for {mirror:?}; the topic belongs to {own:?}");
+        let image = cx.at.node.and_then(|node| cx.sight.broker_image(node));
+        let named = |mirror| image.and_then(|image| image.mirror(mirror)).map_or("that is no more", |m| &*m.name);
+        let whose = mirror.map(|mirror| format!(" for mirror {}", named(mirror))).unwrap_or_default();
+        let own = own.map_or_else(|| "no mirror".to_owned(), |own| format!("mirror {}", named(own)));
+        let got = format!("{what}{whose}; the topic belongs to {own}");
         cx.broken("S42", "steps of a mirror on its own topics only", got);
     }
 }

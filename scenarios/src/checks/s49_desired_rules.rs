@@ -37,8 +37,8 @@ pub(super) fn departed<S: Sight>(
         _ => return,
     };
     if count > may {
-        let expected = format_args!("{} until an order to go on; {may} were committed", before.name());
-        cx.broken("S49", expected, format_args!("{} for the {count}. time", now.name()));
+        let expected = format_args!("{} until an order to go on; such orders committed: {may}", before.name());
+        cx.broken("S49", expected, format_args!("{}; times that it went on: {count}", now.name()));
     }
 }
 
@@ -59,7 +59,11 @@ pub(super) fn acts<S: Sight>(cx: &mut Cx<'_, S>, life: Option<&Life>, epoch: Lea
 
 /// An order is committed although that was wanted already: whoever builds on what is wanted takes it for a change.
 pub(super) fn ordered_again<S: Sight>(cx: &mut Cx<'_, S>, desired: DesiredState) {
-    cx.broken("S49", "nothing committed for an order that changes nothing", format_args!("{desired:?} once more"));
+    cx.broken(
+        "S49",
+        "nothing committed for an order that changes nothing",
+        format_args!("{} once more", desired.name()),
+    );
 }
 
 /// The end of a mirror is committed, and this topic is nobody's from now on.
@@ -90,7 +94,7 @@ pub(super) fn fetches<S: Sight>(cx: &mut Cx<'_, S>) {
     let image = cx.at.node.and_then(|node| cx.sight.broker_image(node));
     let desired = image.and_then(|image| image.mirror_of(image.partition(cx.partition())?.topic)).map(|m| m.1);
     if let Some(desired) = desired.filter(|d| matches!(d, DesiredState::Paused | DesiredState::Stopped)) {
-        cx.broken("S49", format_args!("no fetcher where {desired:?} is wanted"), "one took it up");
+        cx.broken("S49", format_args!("no fetcher where {} is wanted", desired.name()), "one took it up");
     }
 }
 

@@ -14,6 +14,9 @@ use super::sight::{LogSight, Sight};
 use mirrorlab_model::ids::Offset;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Records of a key that a message names.
+const SHOWN_MAX: usize = 5;
+
 /// What a look at a log found.
 struct Found {
     /// Records that are there, newest last, by key.
@@ -53,7 +56,10 @@ pub(super) fn cleaned<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: 
     let found = look(known, replica.log, to);
     let twice = found.keys.values().find(|all| all.len() > 1);
     if let Some(twice) = twice {
-        cx.broken("S51", format_args!("one record per key below {to}"), format_args!("a key has {twice:?}"));
+        let (shown, count) = (twice.iter().take(SHOWN_MAX).map(Offset::to_string).collect::<Vec<_>>(), twice.len());
+        let got =
+            format_args!("a key has {count}, at {}{}", shown.join(", "), if count > SHOWN_MAX { " …" } else { "" });
+        cx.broken("S51", format_args!("one record per key below {to}"), got);
     }
     holds(cx, g, cx.slot);
 }

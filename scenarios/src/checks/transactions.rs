@@ -147,6 +147,18 @@ pub enum Fate {
     Open,
 }
 
+impl Fate {
+    /// In a message.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Committed => "committed",
+            Self::Aborted => "aborted",
+            Self::Open => "open",
+        }
+    }
+}
+
 impl Fold {
     /// What became of a transactional batch.
     #[must_use]

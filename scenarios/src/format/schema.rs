@@ -4,6 +4,7 @@
 //! keys that only files have (`topic` for one of `topics`) are added. A test compares the result with the keys that the
 //! reader knows.
 
+use super::chaos::ChaosKind;
 use super::Scenario;
 use serde_json::{json, Value};
 
@@ -25,6 +26,13 @@ const REQUIRED: &[(&str, &[&str])] = &[
     ("Provenance", &[]),
 ];
 
+/// Keys of a type of which a file must have one, if not both.
+const ONE_OF: &[(&str, &[&str])] = &[
+    ("Producer", &["topic", "topics"]),
+    ("Consumer", &["topic", "topics"]),
+    ("Transactions", &["records", "duration"]),
+];
+
 /// The JSON schema of scenario files.
 #[must_use]
 pub fn schema() -> Value {
@@ -36,16 +44,73 @@ pub fn schema() -> Value {
         }
     }
     for name in ["Producer", "Consumer"] {
-        if let Some(keys) = schema.pointer_mut(&format!("/$defs/{name}/properties")).and_then(Value::as_object_mut) {
-            keys.insert(
-                "topic".to_owned(),
-                json!({ "type": "string", "description": "Instead of `topics`: the only one." }),
-            );
-        }
+        insert(&mut schema, &format!("/$defs/{name}/properties"), "topic", the_only_one());
+    }
+    for (name, keys) in ONE_OF {
+        insert(&mut schema, &format!("/$defs/{name}"), "anyOf", one_of(keys));
+    }
+    counts(&mut schema);
+    chaos(&mut schema);
+    let seed = json!({ "type": "string", "pattern": "^0x[0-9a-fA-F]{1,16}$" });
+    if let Some(known) = schema.pointer_mut("/properties/seed") {
+        *known = json!({ "description": known["description"], "anyOf": [{ "type": "integer", "minimum": 0 }, seed] });
     }
     steps(&mut schema);
+    configs(&mut schema);
     without_null(&mut schema);
     schema
+}
+
+fn insert(schema: &mut Value, at: &str, key: &str, value: Value) {
+    if let Some(object) = schema.pointer_mut(at).and_then(Value::as_object_mut) {
+        object.insert(key.to_owned(), value);
+    }
+}
+
+fn the_only_one() -> Value {
+    json!({ "type": "string", "description": "Instead of `topics`: the only one." })
+}
+
+fn one_of(keys: &[&str]) -> Value {
+    keys.iter().map(|key| json!({ "required": [key] })).collect()
+}
+
+/// Numbers that may be written as a table are closed tables, like all others.
+fn counts(schema: &mut Value) {
+    for (name, required) in [("Count", &[][..]), ("Reach", &["mark", "at_least"])] {
+        let parts = schema.pointer_mut(&format!("/$defs/{name}/anyOf")).and_then(Value::as_array_mut);
+        for part in parts.into_iter().flatten().filter(|part| part.get("properties").is_some()) {
+            part["required"] = json!(required);
+            part["additionalProperties"] = json!(false);
+        }
+    }
+    insert(schema, "/$defs/Bounds", "minProperties", json!(1));
+    insert(schema, "/$defs/Bounds2", "minProperties", json!(1));
+}
+
+/// Kinds of chaos are keys of their table.
+fn chaos(schema: &mut Value) {
+    let kinds = schemars::schema_for!(ChaosKind).to_value();
+    for kind in kinds["oneOf"].as_array().into_iter().flatten() {
+        let Some(key) = kind["const"].as_str() else { continue };
+        let strike = json!({ "$ref": "#/$defs/Strike", "description": kind["description"] });
+        insert(schema, "/$defs/Chaos/properties", key, strike);
+    }
+}
+
+/// Config entries are read by what they are: a number or a list need not stand in quotes.
+fn configs(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if let Some(values) = object.get_mut("config").and_then(|config| config.get_mut("additionalProperties")) {
+                let list = json!({ "type": "array", "items": { "type": "string" } });
+                *values = json!({ "anyOf": [{ "type": ["string", "number", "boolean"] }, list] });
+            }
+            object.values_mut().for_each(configs);
+        }
+        Value::Array(items) => items.iter_mut().for_each(configs),
+        _ => {}
+    }
 }
 
 /// TOML has no null: a key that may be left out is just not required.
@@ -93,7 +158,7 @@ fn relax(schema: &mut Value, name: &str) {
     }
 }
 
-/// Keys of actions that have a default, and the one-word forms of lists.
+/// Keys of steps and actions that have a default, and the one-word forms of lists.
 fn steps(schema: &mut Value) {
     const OPTIONAL: &[&str] = &[
         "on",
@@ -103,48 +168,44 @@ fn steps(schema: &mut Value) {
         "partitions",
         "rf",
         "config",
+        "remove",
         "partition",
-        "permanent",
         "min",
         "one_way",
         "silent",
         "inside_task",
         "loses",
         "power",
-        "within_tolerance",
+        "topics",
         "files",
     ];
     const NEEDED: &[(&str, &str)] = &[("disk-slow", "by"), ("add-partitions", "partitions")];
-    let Some(step) = schema.pointer_mut("/$defs/Step") else { return };
-    let mut variants = Vec::new();
-    collect(step, &mut variants);
-    for variant in variants {
-        let action = variant.pointer("/properties/do/const").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let Some(required) = variant.get_mut("required").and_then(Value::as_array_mut) else { continue };
-        required.retain(|key| {
-            let key = key.as_str().unwrap_or_default();
-            !OPTIONAL.contains(&key) || NEEDED.contains(&(action.as_str(), key))
-        });
-        if action.ends_with("-mirror") && action != "create-mirror" && action != "delete-mirror" {
-            if let Some(keys) = variant.get_mut("properties").and_then(Value::as_object_mut) {
-                keys.insert(
-                    "topic".to_owned(),
-                    json!({ "type": "string", "description": "Instead of `topics`: the only one." }),
-                );
-            }
+    const ONE_OF: &[(&str, &[&str])] = &[
+        ("partition", &["between", "node", "role"]),
+        ("reset-connections", &["link", "node"]),
+        ("set-config", &["config", "remove"]),
+    ];
+    let Some(step) = schema.pointer_mut("/$defs/Step").and_then(Value::as_object_mut) else { return };
+    // What every step has, has a default; the rest is in its parts, and a key that is in none of them is refused.
+    step.remove("required");
+    step.insert("unevaluatedProperties".to_owned(), json!(false));
+    for action in step.get_mut("oneOf").and_then(Value::as_array_mut).into_iter().flatten() {
+        let name = action.pointer("/properties/do/const").and_then(Value::as_str).unwrap_or_default().to_owned();
+        if let Some(required) = action.get_mut("required").and_then(Value::as_array_mut) {
+            required.retain(|key| {
+                let key = key.as_str().unwrap_or_default();
+                !OPTIONAL.contains(&key) || NEEDED.contains(&(name.as_str(), key))
+            });
+        }
+        if let Some((_, keys)) = ONE_OF.iter().find(|(of, _)| *of == name) {
+            insert(action, "", "anyOf", one_of(keys));
+        }
+        if action.pointer("/properties/topics").is_some() {
+            insert(action, "/properties", "topic", the_only_one());
         }
     }
 }
 
-/// Every object that lists properties, at any depth.
-fn collect<'a>(schema: &'a mut Value, found: &mut Vec<&'a mut Value>) {
-    if schema.get("required").is_some() && schema.get("properties").is_some() && schema.get("oneOf").is_none() {
-        found.push(schema);
-        return;
-    }
-    match schema {
-        Value::Object(object) => object.values_mut().for_each(|inner| collect(inner, found)),
-        Value::Array(items) => items.iter_mut().for_each(|inner| collect(inner, found)),
-        _ => {}
-    }
-}
+#[cfg(test)]
+#[path = "schema_tests.rs"]
+mod tests;

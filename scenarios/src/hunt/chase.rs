@@ -28,6 +28,8 @@ pub enum Told {
 pub struct Ground {
     /// Profiles, by number.
     pub files: Vec<String>,
+    /// What each of them is known by: see [`Task::hash`].
+    pub hashes: BTreeMap<String, String>,
     /// Seeds for each target.
     pub seeds: u64,
     /// Events after which a run is given up.
@@ -66,6 +68,7 @@ impl Ground {
     fn task(&self, file: &str, seed: u64, overrides: Overrides) -> Task {
         Task {
             file: file.to_owned(),
+            hash: self.hashes.get(file).cloned(),
             seed,
             overrides,
             events_max: self.events_max,

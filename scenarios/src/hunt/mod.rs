@@ -101,7 +101,8 @@ pub fn main(args: &HuntArgs) -> Result<u8, Diagnostics> {
     let files = swarm(&args.scenarios)?;
     let quarry = profiles::quarry(&args.guard, &args.quirk, &files, &args.scenarios)?;
     let folder = args.common.out.clone().unwrap_or_else(|| Path::new(RUNS).join(Line::KIND));
-    let (mut out, mut hunt) = open(&folder, &head(&files, shard)?)?;
+    let head = head(&files, shard)?;
+    let (mut out, mut hunt) = open(&folder, &head)?;
     let pairs = pairs(&quarry, args.seeds);
     let begun = Line::Begun {
         seeds: args.seeds,
@@ -111,7 +112,7 @@ pub fn main(args: &HuntArgs) -> Result<u8, Diagnostics> {
     };
     out.add(&begun)?;
     hunt.add(&begun);
-    let ground = ground(args, &files, &hunt, &folder);
+    let ground = ground(args, &head, &hunt, &folder);
     let work = work(&hunt, &ground, quarry, pairs, shard);
     let is_told = !(args.common.json || args.common.quiet);
     let mut hunting = Hunting {
@@ -193,8 +194,8 @@ fn pairs(quarry: &[Quarry], seeds: u64) -> BTreeSet<(u64, usize)> {
     lists(quarry).flat_map(|list| (0..seeds).map(move |seed| of(list, seed))).collect()
 }
 
-fn ground(args: &HuntArgs, files: &[PathBuf], hunt: &Hunt, folder: &Path) -> Ground {
-    let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+fn ground(args: &HuntArgs, head: &Head, hunt: &Hunt, folder: &Path) -> Ground {
+    let files: Vec<String> = head.files.iter().map(|file| file.path.clone()).collect();
     let known = files.iter().enumerate().flat_map(|(n, file)| {
         (0..args.seeds).filter_map(move |seed| {
             let (clean, reached) = hunt.base(file, seed)?;
@@ -208,6 +209,7 @@ fn ground(args: &HuntArgs, files: &[PathBuf], hunt: &Hunt, folder: &Path) -> Gro
         shrink: if args.shrink { SHRINK_TRIES } else { 0 },
         folder: folder.to_path_buf(),
         known: Mutex::new(known),
+        hashes: head.files.iter().map(|file| (file.path.clone(), file.hash.clone())).collect(),
         files,
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::format::action::Action;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 fn every_example() -> Vec<Scenario> {
     [
@@ -218,4 +219,37 @@ proptest! {
         let scenario = Scenario::parse("x.toml", &text).unwrap();
         round_trip(&Plan::resolve(&scenario, seed, &Overrides::default()), &scenario);
     }
+}
+
+/// What no profile of the swarm draws, and why.
+const NOT_DRAWN: &[(&str, &str)] = &[
+    ("start", "what goes down comes back by its `restart_after`"),
+    ("restart", "a rolling restart is made of `shutdown` and `restart_after`"),
+    ("resume", "a pause has its length"),
+    ("heal", "a partition has its length"),
+    ("cli", "the tool gives the orders that are drawn; what it prints is for files that say what they expect"),
+    ("start-client", "each seed draws which clients there are"),
+    ("stop-client", "each seed draws which clients there are"),
+];
+
+#[test]
+fn the_swarm_draws_every_kind_of_chaos_and_every_action() {
+    use crate::format::chaos::ChaosKind;
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("swarm");
+    let mut paths = Vec::new();
+    crate::commands::check::collect(&folder, &mut paths);
+    let (mut kinds, mut actions) = (BTreeSet::new(), BTreeSet::new());
+    for path in &paths {
+        let scenario = Scenario::load(path).unwrap_or_else(|e| panic!("{}", e.render(false)));
+        let strikes = &scenario.chaos.as_ref().unwrap().strikes;
+        kinds.extend(strikes.iter().filter(|(_, strike)| strike.weight > 0).map(|(kind, _)| *kind));
+        for seed in 0..60 {
+            let plan = Plan::resolve(&scenario, seed, &Overrides::default());
+            actions.extend(plan.stage.timeline.iter().map(|step| step.action.name()));
+        }
+    }
+    let left: Vec<&str> = ChaosKind::NAMED.iter().filter(|(_, kind)| !kinds.contains(kind)).map(|k| k.0).collect();
+    assert_eq!(left, [""; 0], "kinds of chaos that no profile has");
+    let left: BTreeSet<&str> = Action::NAMES.iter().copied().filter(|name| !actions.contains(name)).collect();
+    assert_eq!(left, NOT_DRAWN.iter().map(|(name, _)| *name).collect(), "actions that no profile draws");
 }

@@ -19,7 +19,7 @@ use crate::again;
 use crate::cli::now;
 use crate::commands::check::collect;
 use crate::folder::{self, RUNS};
-use crate::format::{Diagnostics, Fault, Problem, Scenario};
+use crate::format::{self, Diagnostics, Fault, Problem, Scenario};
 use crate::plan::{Overrides, Plan};
 use crate::tell::{complain, tell};
 use arguments::SweepArgs;
@@ -43,7 +43,7 @@ use xxhash_rust::xxh3::xxh3_64;
 struct Sweep<'a> {
     args: &'a SweepArgs,
     overrides: Overrides,
-    files: Vec<String>,
+    files: Vec<FileMark>,
     folder: PathBuf,
     results: Lines,
     totals: Totals,
@@ -73,16 +73,15 @@ pub fn main(args: &SweepArgs) -> Result<u8, Diagnostics> {
         report::put(junit, "")?;
     }
     let Opened { results, totals, anew, stale } = results::open(&folder, &head)?;
-    let files: Vec<String> = head.files.iter().map(|file| file.path.clone()).collect();
     for (scenario, seed) in stale {
-        let _ = std::fs::remove_dir_all(report::run_folder(&folder, &files, &scenario, seed));
+        let _ = std::fs::remove_dir_all(report::run_folder(&folder, &paths(&head.files), &scenario, seed));
     }
     let shard = Shard { index: head.shard.0, of: head.shard.1 };
     let of_shard = shard.runs(head.seeds.1 - head.seeds.0, head.files.len() as u64);
     let mut sweep = Sweep {
         args,
         overrides,
-        files,
+        files: head.files.clone(),
         folder,
         results,
         totals,
@@ -135,11 +134,20 @@ fn head(args: &SweepArgs) -> Result<(Head, Overrides), Diagnostics> {
 /// What the files hold now. What is wrong with one, or with what a first seed makes of it, is told before anything runs.
 pub(crate) fn marks(files: &[PathBuf], seed: u64, overrides: &Overrides) -> Result<Vec<FileMark>, Diagnostics> {
     let mark = |file: &PathBuf| {
-        Plan::resolve_all(&Scenario::load(file)?, Some(seed), overrides)?;
-        let bytes = std::fs::read(file).unwrap_or_default();
-        Ok(FileMark { path: file.display().to_string(), hash: format!("{:016x}", xxh3_64(&bytes)) })
+        let (path, text) = (file.display().to_string(), format::read_text(file)?);
+        Plan::resolve_all(&Scenario::parse(&path, &text)?, Some(seed), overrides)?;
+        Ok(FileMark { path, hash: hash(&text) })
     };
     files.iter().map(mark).collect()
+}
+
+/// What a file is known by: its text.
+pub(crate) fn hash(text: &str) -> String {
+    format!("{:016x}", xxh3_64(text.as_bytes()))
+}
+
+fn paths(files: &[FileMark]) -> Vec<String> {
+    files.iter().map(|file| file.path.clone()).collect()
 }
 
 /// A hash of this program: a commit says nothing of what was changed on top of it.
@@ -223,7 +231,8 @@ impl Sweep<'_> {
         let (overrides, events_max) = (self.overrides.clone(), self.args.common.events);
         let absence = self.args.absence;
         let task = |turn: Turn| Task {
-            file: files[turn.file as usize].clone(),
+            file: files[turn.file as usize].path.clone(),
+            hash: Some(files[turn.file as usize].hash.clone()),
             seed: turn.seed,
             overrides: overrides.clone(),
             events_max,
@@ -232,7 +241,7 @@ impl Sweep<'_> {
             folder: None,
         };
         let turns = Turns::new(shard, seeds, files.len() as u32);
-        let missing = turns.filter(|turn| !over.has(&files[turn.file as usize], turn.seed));
+        let missing = turns.filter(|turn| !over.has(&files[turn.file as usize].path, turn.seed));
         self.bar.set_position(self.own());
         self.bar.reset_eta();
         let until = self.args.time.and_then(|time| self.began.checked_add(time));
@@ -291,19 +300,21 @@ impl Sweep<'_> {
     /// Runs the fastest seeds of each group again, for their folders.
     fn leave_folders(&mut self, pool: &Pool) {
         let mut tasks = Vec::new();
+        let paths = paths(&self.files);
         for group in self.totals.summary().groups {
             // What was given up once would be so again.
             if group.verdict == Verdict::Unknown {
                 continue;
             }
             for member in group.fastest.iter().take(self.args.keep) {
-                let folder = report::run_folder(&self.folder, &self.files, &group.scenario, member.seed);
+                let folder = report::run_folder(&self.folder, &paths, &group.scenario, member.seed);
                 // A summary is the last that a run leaves; one of another build went with the results.
                 if is_left(&folder) {
                     continue;
                 }
                 tasks.push(Task {
                     file: group.scenario.clone(),
+                    hash: self.files.iter().find(|file| file.path == group.scenario).map(|file| file.hash.clone()),
                     seed: member.seed,
                     overrides: self.overrides.clone(),
                     events_max: self.args.common.events,
@@ -313,7 +324,12 @@ impl Sweep<'_> {
                 });
             }
         }
-        pool.each(tasks.into_iter(), |client, task, _: &dyn Fn(())| drop(client.run(&task)), |()| {}, || {});
+        let work = |client: &mut Client<'_>, task: Task, tell: &dyn Fn(Ended)| tell(client.run(&task));
+        let hear = |ended| match ended {
+            Ended::Refused(text) => complain(&format_args!("note: a failing seed leaves no folder: {text}")),
+            Ended::Run(_) | Ended::Shrunk(_) | Ended::Stopped => {}
+        };
+        pool.each(tasks.into_iter(), work, hear, || {});
     }
 
     fn end(self, pool: &Pool) -> Result<u8, Diagnostics> {
@@ -359,7 +375,7 @@ impl Sweep<'_> {
 
     /// Runs of this shard that are over.
     fn own(&self) -> u64 {
-        let number = |scenario: &str| self.files.iter().position(|file| file == scenario).unwrap_or(0) as u64;
+        let number = |scenario: &str| self.files.iter().position(|file| file.path == scenario).unwrap_or(0) as u64;
         let (first, shard) = (self.args.seeds.0, self.shard);
         self.totals.over().filter(|(scenario, seed)| shard.has(seed - first, number(scenario))).count() as u64
     }

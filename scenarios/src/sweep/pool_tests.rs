@@ -20,6 +20,7 @@ fn pool(folder: &std::path::Path, jobs: u32, timeout: Duration, script: &str) ->
 fn task(seed: u64) -> Task {
     Task {
         file: "a.toml".into(),
+        hash: None,
         seed,
         overrides: Overrides::default(),
         events_max: 1,

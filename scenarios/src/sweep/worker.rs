@@ -4,7 +4,7 @@
 //! runtime of its own and takes its world with it when it ends. A run that panics takes the worker along, after a line that says
 //! why: whoever asked starts another one.
 
-use crate::format::{Diagnostics, Fault, Problem, Scenario};
+use crate::format::{self, Diagnostics, Fault, Problem, Scenario};
 use crate::plan::{Overrides, Plan};
 use crate::tell::last_words;
 use crate::{absence, again, cli, folder, shrink};
@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 pub struct Task {
     /// The scenario file.
     pub file: String,
+    /// What it is known by ([`super::hash`]), of a file that was read before: it must still be that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
     /// The seed.
     pub seed: u64,
     /// What is switched over the file.
@@ -96,13 +99,26 @@ fn answer(answer: &Answer) -> bool {
 
 fn answer_to(task: &Task, known: &mut BTreeMap<String, Scenario>) -> Result<Answer, Diagnostics> {
     if !known.contains_key(&task.file) {
-        known.insert(task.file.clone(), Scenario::load(Path::new(&task.file))?);
+        known.insert(task.file.clone(), load(task)?);
     }
     let plans = Plan::resolve_all(&known[&task.file], Some(task.seed), &task.overrides)?;
     if task.shrink > 0 {
         return Ok(Answer::Shrunk { steps: smaller(task, &plans)? });
     }
     perform(task, plans).map(|finished| Answer::Run(Box::new(finished)))
+}
+
+/// Reads the file of a task. One that was edited since all this began is refused: no summary could tell its histories from those
+/// that were run before.
+fn load(task: &Task) -> Result<Scenario, Diagnostics> {
+    let text = format::read_text(Path::new(&task.file))?;
+    if task.hash.as_ref().is_some_and(|hash| *hash != super::hash(&text)) {
+        let problem = Problem::new(Fault::File, "changed", "the file was changed while it was being run");
+        let help =
+            "runs of two files would stand in one summary: start again, and all begins anew with the file as it is";
+        return Err(Diagnostics::one(&task.file, problem.help(help)));
+    }
+    Scenario::parse(&task.file, &text)
 }
 
 /// Makes the first plan smaller; its steps before and after, `None` if nothing breaks in it.

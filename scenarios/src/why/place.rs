@@ -1,10 +1,10 @@
 //! What a violation is about: partitions on both sides of their mirrors, and nodes.
 
 use crate::setup::Setup;
-use mirrorlab_model::ids::{NodeId, PartitionIx, TopicIx};
+use mirrorlab_model::ids::{BrokerId, NodeId, PartitionIx, TopicIx};
 use mirrorlab_model::trace::{Trace, TraceEvent};
 use mirrorlab_sim::world::World;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A partition of a cluster.
 pub(super) type At = (u8, PartitionIx);
@@ -21,6 +21,8 @@ pub(super) struct Place {
     pub partitions: BTreeSet<At>,
     /// Their topics.
     pub topics: BTreeSet<(u8, TopicIx)>,
+    /// Their replicas, in the order that traces count them in.
+    pub replicas: BTreeMap<At, Vec<BrokerId>>,
     /// The node, if the violation names one.
     pub node: Option<NodeId>,
 }
@@ -41,6 +43,11 @@ impl Place {
             .iter()
             .filter_map(|(cluster, ix)| Some((*cluster, setup.image(world, *cluster)?.partition(*ix)?.topic)));
         place.topics = topics.collect();
+        let replicas = place.partitions.iter().filter_map(|(cluster, ix)| {
+            let state = &setup.image(world, *cluster)?.partition(*ix)?.state;
+            Some(((*cluster, *ix), state.replicas.iter().copied().collect()))
+        });
+        place.replicas = replicas.collect();
         place
     }
 
@@ -69,6 +76,17 @@ impl Place {
             return self.cluster.is_none_or(|own| own == cluster);
         }
         self.partitions.contains(&(cluster, partition))
+    }
+
+    /// Replicas by bit, as brokers: `{1,3}`; of a partition that is gone, as places in its list.
+    pub fn brokers(&self, cluster: u8, partition: PartitionIx, bits: u32) -> String {
+        let known = self.replicas.get(&(cluster, partition));
+        let set = (0..32).filter(|n| bits >> n & 1 == 1);
+        let named = set.map(|n: usize| match known.and_then(|replicas| replicas.get(n)) {
+            Some(broker) => broker.to_string(),
+            None => format!("number {n}"),
+        });
+        format!("{{{}}}", named.collect::<Vec<_>>().join(","))
     }
 
     /// Whether a cluster has a part in it.

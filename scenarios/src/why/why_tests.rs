@@ -23,7 +23,9 @@ fn the_past_fits_a_screen_and_names_what_led_to_it() {
     let why = why(&plan("ReconcileByEpoch", 1), 0).unwrap_or_else(|e| panic!("{}", e.0)).unwrap();
     let text = why.text();
     assert!(text.lines().count() <= SCREEN, "{text}");
-    assert!(text.contains("to 0 (Divergence)"), "{text}");
+    assert!(text.contains("to 0 (divergence from its leader)"), "{text}");
+    // Replicas are told by the ids of their brokers, not by their places in a list.
+    assert!(text.contains("in-sync replicas {") && !text.contains("replicas {0"), "{text}");
     assert!(text.contains("<- FetchResponse of west/broker-") || text.contains("gets FetchResponse of"), "{text}");
     let steps: Vec<u64> = why.lines.iter().map(|line| line.step).collect();
     assert!(steps.is_sorted() && steps.len() > 10, "{steps:?}");

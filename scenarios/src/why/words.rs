@@ -1,8 +1,8 @@
 //! Trace events in words, with their weight: what decides more is kept longer.
 
 use super::place::Place;
-use mirrorlab_model::ids::PartitionIx;
-use mirrorlab_model::states::DesiredState;
+use mirrorlab_model::ids::{BrokerId, PartitionIx};
+use mirrorlab_model::states::{DesiredState, LastPosition};
 use mirrorlab_model::trace::{Origin, Trace};
 
 /// Traffic: appends, positions, watermarks.
@@ -46,7 +46,9 @@ impl Words {
 
 /// A trace event of a cluster in words; `None` if it has nothing to do with the place.
 pub(super) fn of(trace: &Trace, cluster: u8, place: &Place) -> Option<Words> {
-    let words = about_logs(trace).or_else(|| about_roles(trace)).or_else(|| about_mirrors(trace, cluster, place));
+    let words = about_logs(trace)
+        .or_else(|| about_roles(trace, cluster, place))
+        .or_else(|| about_mirrors(trace, cluster, place));
     if let Some(words) = words {
         return words.partition.is_none_or(|partition| place.holds(cluster, partition)).then_some(words);
     }
@@ -73,11 +75,12 @@ fn about_logs(trace: &Trace) -> Option<Words> {
             words(LIGHT, partition, format!("learns the position of broker {follower}")).span(position.0, position.0)
         }
         Trace::Acked { partition, base, count, acks, .. } => {
+            let acks = if acks == -1 { "all".to_owned() } else { acks.to_string() };
             words(LIGHT, partition, format!("acknowledged, acks {acks}")).span(base.0, base.0 + i64::from(count))
         }
         Trace::Read { partition, base, next, .. } => words(LIGHT, partition, "read").span(base.0, next.0),
         Trace::Truncated { partition, from, to, cause } => {
-            words(HEAVY, partition, format!("log cut from {from} to {to} ({cause:?})"))
+            words(HEAVY, partition, format!("log cut from {from} to {to} ({})", cause.name()))
         }
         Trace::Diverged { partition, epoch, end } => {
             words(HEAVY, partition, format!("told that logs part in epoch {epoch}, which ends at {end}"))
@@ -93,27 +96,31 @@ fn about_logs(trace: &Trace) -> Option<Words> {
     })
 }
 
-fn about_roles(trace: &Trace) -> Option<Words> {
+fn about_roles(trace: &Trace, cluster: u8, place: &Place) -> Option<Words> {
     Some(match *trace {
         Trace::BecameLeader { partition, epoch, epoch_start, .. } => {
             words(HEAVY, partition, format!("leads in epoch {epoch}, from offset {epoch_start}"))
         }
         Trace::BecameFollower { partition, epoch, leader } => {
-            words(HEAVY, partition, format!("follows broker {leader} in epoch {epoch}"))
+            words(HEAVY, partition, format!("follows {} in epoch {epoch}", broker(leader)))
         }
         Trace::ReplicaRemoved { partition } => words(HEAVY, partition, "replica removed"),
         Trace::IsrProposed { partition, isr, .. } => {
-            words(MIDDLE, partition, format!("asks for in-sync replicas {}", places(isr)))
+            words(MIDDLE, partition, format!("asks for in-sync replicas {}", place.brokers(cluster, partition, isr)))
         }
         Trace::IsrCommitted { partition, isr, .. } => {
-            words(MIDDLE, partition, format!("learns in-sync replicas {}", places(isr)))
+            words(MIDDLE, partition, format!("learns in-sync replicas {}", place.brokers(cluster, partition, isr)))
         }
         Trace::PartitionChanged { partition, leader, epoch, isr, .. } => {
-            let text = format!("decides: leader {leader}, epoch {epoch}, in-sync replicas {}", places(isr));
+            let text = format!(
+                "decides: led by {}, epoch {epoch}, in-sync replicas {}",
+                broker(leader),
+                place.brokers(cluster, partition, isr)
+            );
             words(MIDDLE, partition, text)
         }
         Trace::Elected { partition, leader, epoch, kind } => {
-            words(HEAVY, partition, format!("elects broker {leader}, epoch {epoch} ({kind:?})"))
+            words(HEAVY, partition, format!("elects broker {leader}, epoch {epoch} ({})", kind.name()))
         }
         _ => return None,
     })
@@ -128,7 +135,7 @@ fn about_mirrors(trace: &Trace, cluster: u8, place: &Place) -> Option<Words> {
             let text = if desired == DesiredState::Unknown {
                 "takes the topic out of its mirror".to_owned()
             } else {
-                format!("wants the topic {desired:?}")
+                format!("wants the topic {}", desired.name())
             };
             Words { weight: HEAVY, what: text, partition: None, span: None, tail: String::new() }
         }
@@ -144,7 +151,7 @@ fn about_mirrors(trace: &Trace, cluster: u8, place: &Place) -> Option<Words> {
             words(MIDDLE, partition, format!("{} committed, of leader epoch {leader_epoch}", state.name()))
         }
         Trace::MirrorPositionCommitted { partition, epoch, offset } => {
-            words(HEAVY, partition, format!("last mirrored position committed: epoch {epoch}, offset {offset}"))
+            words(HEAVY, partition, format!("last mirrored position committed: {}", LastPosition { epoch, offset }))
         }
         Trace::MirrorStateRemoved { partition } => words(HEAVY, partition, "mirror state removed"),
         Trace::MirrorFetcherAdded { partition, offset, epoch, .. } => {
@@ -190,8 +197,9 @@ fn about_nodes(trace: &Trace) -> Option<Words> {
     })
 }
 
-/// Places of a replica list by bit: `{0,2}`.
-fn places(bits: u32) -> String {
-    let set: Vec<String> = (0..32).filter(|n| bits >> n & 1 == 1).map(|n: u32| n.to_string()).collect();
-    format!("{{{}}}", set.join(","))
+fn broker(id: BrokerId) -> String {
+    if id == BrokerId::NONE {
+        return "nobody".to_owned();
+    }
+    format!("broker {id}")
 }
