@@ -3,7 +3,8 @@
 
 use super::cx::Cx;
 use super::excuses::Excuse;
-use super::ghost::{Member, PartitionGhost};
+use super::ghost::PartitionGhost;
+use super::member::Member;
 use super::report::place_name;
 use super::sight::Sight;
 use mirrorlab_model::ids::Offset;
