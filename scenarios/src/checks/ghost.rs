@@ -344,6 +344,13 @@ impl PartitionGhost {
         let took = |c: &Cut| c.to < offset && offset <= c.from && now.since(c.at) < ANSWER_MAX;
         self.more.as_ref().is_some_and(|m| m.cuts.iter().any(took))
     }
+    /// Up to where lineages reached that ended, or those that an order ended.
+    #[must_use]
+    pub fn once_committed(&self, ordered_only: bool) -> Offset {
+        let counts = |c: &&Cut| !ordered_only || c.excuse == Excuse::OrderedCut;
+        let all = self.more.iter().flat_map(|m| m.cuts.iter().filter(counts));
+        all.map(|c| c.from).max().unwrap_or_default()
+    }
     /// Where a lineage ended, without anybody's order, below what somebody had read by then: the lowest of these.
     #[must_use]
     pub fn forked_below(&self, read: Offset, by: Nanos) -> Option<Offset> {

@@ -1,10 +1,13 @@
 //! Each check is shown a world in which its property is broken, and one in which it is not.
 
+mod aligned;
 mod compacted;
 mod compaction;
 mod damage;
 mod excused;
 mod fake;
+mod late;
+mod lineages;
 mod live;
 mod lived;
 mod lives;
