@@ -1,28 +1,28 @@
 //! Which event goes to which check: one static match by kind, nothing is broadcast (measured.md, 7). A step that traced
-//! nothing costs one comparison.
+//! nothing costs one comparison. [`stops`] is how processes end and come back, [`sweeps`] what looks at everything.
+
+mod stops;
+mod sweeps;
 
 use super::cx::Cx;
-use super::ghost::{self, ClusterGhost, Ghost, PartitionGhost, Stop};
-use super::liveness::Look;
+use super::ghost::{self, ClusterGhost, Ghost, PartitionGhost};
+use super::member::Member;
 use super::report::{At, Report};
-use super::roster::{slot_of, Part, Place, Roster};
-use super::sight::{LogSight, Sight};
-use super::transactions;
+use super::roster::{slot_of, Part, Roster};
+use super::sight::Sight;
 use super::{
-    damage, l01_decided, l02_everywhere, l03_registered, l04_leaders, l05_in_sync, l06_watermark, l07_stable,
-    l08_mirrored, l09_no_transient_state, l10_desired, l11_retried, l13_consumers, l14_metadata, l16_bad_neighbours,
-    l17_quorum, l19_time, lives, mirror_events, s01_valid_log, s02_log_matching, s03_leader_completeness,
-    s04_candidate_completeness, s05_quorum_superset, s06_no_global_loss, s07_watermarks, s08_repeatable_read,
-    s09_epochs, s10_one_writer, s11_no_zombie_ack, s12_membership, s13_metadata, s14_unclean_exclusion, s15_recovery,
-    s16_idempotence, s17_producer_table, s18_atomicity, s19_stable, s21_log_start, s22_visible_ends,
-    s30_mirror_equality, s38_durable_states, s47_no_loop, s48_source_identity, s49_desired_rules, s50_honest_lag,
-    s51_legal_compaction, s52_undisturbed_quorum, walk,
+    damage, lives, mirror_events, s01_valid_log, s02_log_matching, s03_leader_completeness, s04_candidate_completeness,
+    s05_quorum_superset, s06_no_global_loss, s07_watermarks, s08_repeatable_read, s09_epochs, s10_one_writer,
+    s11_no_zombie_ack, s12_membership, s13_metadata, s14_unclean_exclusion, s16_idempotence, s17_producer_table,
+    s18_atomicity, s19_stable, s21_log_start, s22_visible_ends, s30_mirror_equality, s38_durable_states,
+    s49_desired_rules, s51_legal_compaction, s52_undisturbed_quorum, transactions,
 };
-use mirrorlab_model::ids::{LeaderEpoch, Nanos, NodeId, Offset, PartitionIx};
+use mirrorlab_model::ids::{LeaderEpoch, Nanos, Offset, PartitionIx};
 use mirrorlab_model::states::DesiredState;
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace, TraceEvent};
 use mirrorlab_reports::record::Violation;
-use smallvec::SmallVec;
+use stops::{begun_anew, recovered};
+use sweeps::lines;
 
 /// What may be set.
 #[derive(Clone, Debug, Default)]
@@ -41,13 +41,6 @@ pub struct Liveness {
     /// Nothing is left but mirrors that failed and will try again, and records that will time out: when the last of them does.
     pub retry_at: Option<Nanos>,
 }
-
-/// Partitions that every quiet point sweeps whole.
-const SWEPT_WHOLE: usize = 256;
-/// Of more: those of a cluster that events told of, at most.
-const SWEPT_TOUCHED: usize = 16;
-/// And of all in turn.
-const SWEPT_IN_TURN: usize = 16;
 
 /// All checks of one run, over whatever can be looked at.
 #[derive(Clone, Debug, Default)]
@@ -113,98 +106,6 @@ impl Core {
     #[must_use]
     pub fn acked_by(&self, producer: u32) -> u64 {
         self.acked.get(producer as usize).copied().unwrap_or(0)
-    }
-
-    /// A process is about to be stopped from outside: notes what its disk promises to keep.
-    pub fn before_stop<S: Sight>(&mut self, sight: &S, node: NodeId) {
-        let Some(Place { cluster, part: Part::Broker(slot) }) = self.roster.place(node) else { return };
-        let Some(c) = self.ghost.clusters.get_mut(usize::from(cluster)) else { return };
-        for ix in sight.hosted(node) {
-            // A log that was begun anew behind a gap is durable up to where the former one was, of which there is nothing left.
-            let durable = |log: S::Log<'_>| Some(log.recovery_point()).filter(|point| *point >= log.start());
-            if let Some(point) = sight.replica(node, ix).and_then(|replica| durable(replica.log)) {
-                c.promised.entry((slot, ix)).or_insert(point);
-            }
-        }
-    }
-
-    /// The last stop fell inside a task: some of its disk calls happened, and of its trace what came before the cut.
-    pub fn stopped_inside_a_task(&mut self, node: NodeId) {
-        if let Some(Place { cluster, part: Part::Broker(slot) }) = self.roster.place(node) {
-            if let Some(c) = self.ghost.clusters.get_mut(usize::from(cluster)) {
-                for g in &mut c.partitions {
-                    if let Some((_, m)) = g.member(slot) {
-                        m.set_cut_inside(true);
-                    }
-                }
-            }
-        }
-    }
-
-    /// A process ended. `broken`: its own assertion that failed, if that was it.
-    pub fn on_stop<S: Sight>(&mut self, sight: &S, node: NodeId, stop: Stop, broken: Option<&'static str>) {
-        let Some(Place { cluster, part }) = self.roster.place(node) else { return };
-        if let Some(what) = broken {
-            let at = At { cluster, partition: None, node: Some(node), now: sight.now(), step: sight.step() };
-            self.report.broken("S0", at, "a process that goes on", what);
-        }
-        let Some(c) = self.ghost.clusters.get_mut(usize::from(cluster)) else { return };
-        if part == Part::Controller && matches!(stop, Stop::Wiped | Stop::Failed) {
-            c.lost.insert(node);
-            if c.lost.len() * 2 > self.roster.clusters[usize::from(cluster)].controllers.len() {
-                // A majority's logs are gone: S13 has nothing to hold the others to.
-                c.committed.clear();
-                c.committed_in = LeaderEpoch::NONE;
-                c.led.clear();
-                c.lost.clear();
-            }
-        }
-        let Part::Broker(slot) = part else { return };
-        c.broker(slot).stop = Some(stop);
-        c.broker(slot).applied = (0, 0);
-        if matches!(stop, Stop::Wiped | Stop::Restored) {
-            // What another disk promised: the empty one does not, even if its first start ends before it loads anything.
-            c.promised.retain(|(of, _), _| *of != slot);
-        }
-        let lossy = matches!(stop, Stop::Lossy | Stop::Failed | Stop::Wiped | Stop::Restored);
-        let ClusterGhost { partitions, copies, promised, .. } = c;
-        for (ix, g) in partitions.iter_mut().enumerate() {
-            let Some(at) = g.position(slot) else { continue };
-            if stop == Stop::Clean {
-                g.members[at].set_at_rest(true);
-            } else {
-                g.members[at].set_doubtful();
-            }
-            if lossy {
-                g.members[at].set_lossy(true);
-                g.members[at].set_torn(true);
-                if stop == Stop::Failed {
-                    g.members[at].set_cut_inside(true); // what failed may be there
-                }
-                // What was committed has to be known before its last holders are gone.
-                ghost::extend_chain(g, sight, &self.roster, cluster, PartitionIx(ix as u32));
-            }
-            if stop == Stop::Wiped {
-                let slot = g.members[at].slot;
-                g.members[at] = ghost::wiped(slot);
-                s51_legal_compaction::shortened(g, slot, Offset::ZERO);
-            }
-            if stop == Stop::Restored {
-                let ix = PartitionIx(ix as u32);
-                let copy = copies.get(&(slot, ix));
-                g.members[at] = ghost::Member::set_back(copy.map_or(ghost::wiped(slot), |copy| copy.member));
-                damage::is_put_back(g, slot, copy);
-                if let Some(copy) = copy.filter(|copy| copy.whole) {
-                    promised.insert((slot, ix), copy.member.end);
-                }
-            }
-            if let Some(more) = g.more.as_mut() {
-                more.fetchers.retain(|f| f.0 != node);
-                if more.fetcher_of == node {
-                    more.source_epoch = LeaderEpoch::NONE; // what it knew of the source died with it
-                }
-            }
-        }
     }
 
     // ------------------------------------------------------------------------------------------------------------ events
@@ -494,7 +395,7 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
                 return;
             }
             if let Some((_, m)) = c.partition(partition).member(slot) {
-                *m = ghost::wiped(slot);
+                *m = Member::wiped(slot);
                 m.set_lossy(false);
             }
             s51_legal_compaction::shortened(c.partition(partition), slot, Offset::ZERO);
@@ -527,61 +428,6 @@ fn truncated<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: Offset, c
     m.epoch = epoch;
     s09_epochs::table(cx, g, cx.slot);
     s17_producer_table::table(cx, cx.slot, g.loose(cx.slot));
-}
-
-fn recovered<S: Sight>(
-    cx: &mut Cx<'_, S>,
-    g: &mut PartitionGhost,
-    (start, end): (Offset, Offset),
-    clean: bool,
-    stop: Option<Stop>,
-    promised: Option<Offset>,
-) {
-    let Some(own) = seated(cx, g) else { return };
-    let inside = g.members[own].cut_inside();
-    // The marker is of the last stop, whatever a log lost before that and was not told of yet.
-    let marked = stop == Some(Stop::Clean);
-    let stop = if g.members[own].torn() && stop != Some(Stop::Failed) { Some(Stop::Lossy) } else { stop };
-    let rotten = damage::is_cut(g, cx.slot, end);
-    s15_recovery::recovered(cx, g.members[own], (stop, marked, inside), promised, (end, rotten), clean);
-    if rotten && end < g.members[own].end {
-        g.members[own].set_rotten();
-    }
-    s51_legal_compaction::recovered(cx, g, end, stop == Some(Stop::Wiped));
-    if inside && g.mirrored && g.members[own].known() {
-        // Copied in the task that the crash fell into: there was nobody to look at then.
-        let from = g.members[own].hw;
-        s51_legal_compaction::given(cx, g, from, end);
-    }
-    g.members[own].set_torn(false);
-    if stop != Some(Stop::Killed) {
-        g.members[own].set_cut(false); // else it is still in the page cache only
-    }
-    g.members[own].set_cut_inside(false);
-    g.members[own].set_at_rest(false);
-    let log = cx.replica(cx.slot).map(|r| r.log);
-    if let Some(life) = g.more.as_mut().and_then(|m| m.life.as_mut()).filter(|life| life.position_by == cx.slot) {
-        life.position_by = u16::MAX; // what it had not flushed may be gone
-    }
-    let m = &mut g.members[own];
-    m.set_end(end);
-    m.start = m.start.max(start);
-    m.hw = log.map_or(start, |l| l.high_watermark());
-    m.epoch = log.map_or(LeaderEpoch::NONE, |l| super::logs::epoch_before(l, end));
-    walk::recovered(cx, g, cx.slot, start);
-    s09_epochs::table(cx, g, cx.slot);
-}
-
-/// A replica that takes part again after a power loss, and no log of it was recovered: its directory was lost, and it began
-/// with an empty one.
-fn begun_anew<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost) {
-    let partition = cx.partition();
-    let g = c.partition(partition);
-    if g.position(cx.slot).is_some_and(|own| g.members[own].torn()) {
-        let promised = c.promised.remove(&(cx.slot, partition));
-        let stop = c.broker(cx.slot).stop;
-        recovered(cx, c.partition(partition), (Offset::ZERO, Offset::ZERO), false, stop, promised);
-    }
 }
 
 fn became_leader<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, epoch: LeaderEpoch) {
@@ -624,194 +470,4 @@ fn partition_changed<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: 
     if !created {
         s14_unclean_exclusion::entered(cx, g, before, isr);
     }
-}
-
-// ---------------------------------------------------------------------------------------------------------------- sweeps
-
-impl Core {
-    /// A quiet point of many: sweeps everything, if there is not much. Of more, where a look at everything would cost more than
-    /// the run itself, it sweeps what events told of since it was swept last, and some of the rest, each in its turn.
-    pub fn at_quiet_point<S: Sight>(&mut self, sight: &S) -> Vec<Violation> {
-        self.violations.clear();
-        let all: usize = self.ghost.clusters.iter().map(|c| c.partitions.len()).sum();
-        let turns = if all > SWEPT_WHOLE { SWEPT_IN_TURN } else { all };
-        for cluster in 0..self.ghost.clusters.len() {
-            for _ in 0..SWEPT_TOUCHED {
-                let Some(ix) = self.ghost.clusters[cluster].take_touched() else { break };
-                if turns < all {
-                    self.sweep(sight, cluster as u8, ix, false);
-                    self.ghost.clusters[cluster].was_swept(ix);
-                }
-            }
-        }
-        for _ in 0..turns {
-            let (mut cluster, mut ix) = (0, self.next % all);
-            while let Some(rest) = ix.checked_sub(self.ghost.clusters[cluster].partitions.len()) {
-                (cluster, ix) = (cluster + 1, rest);
-            }
-            let ix = PartitionIx(ix as u32);
-            self.sweep(sight, cluster as u8, ix, false);
-            self.ghost.clusters[cluster].was_swept(ix);
-            self.next = (self.next + 1) % all;
-        }
-        self.settle(sight).to_vec()
-    }
-
-    /// Sweeps all partitions. `settled`: every fault ended and everything had the time to converge.
-    pub fn at_quiet<S: Sight>(&mut self, sight: &S, settled: bool) -> Vec<Violation> {
-        self.violations.clear();
-        for cluster in 0..self.ghost.clusters.len() {
-            for ix in 0..self.ghost.clusters[cluster].partitions.len() {
-                self.sweep(sight, cluster as u8, PartitionIx(ix as u32), settled);
-            }
-        }
-        self.settle(sight).to_vec()
-    }
-
-    fn sweep<S: Sight>(&mut self, sight: &S, cluster: u8, ix: PartitionIx, settled: bool) {
-        if sight.image(cluster).is_some_and(|i| i.partition(ix).is_none()) {
-            return; // its topic was deleted
-        }
-        let Self { roster, ghost, report, .. } = self;
-        let at = At { cluster, partition: Some(ix), node: None, now: sight.now(), step: sight.step() };
-        let mut cx = Cx { sight, roster, report, at, slot: u16::MAX };
-        let Ghost { clusters, said } = &mut *ghost;
-        let g = &mut clusters[usize::from(cluster)].partitions[ix.0 as usize];
-        ghost::seat(g, sight, cluster, None, ix);
-        ghost::extend_chain(g, sight, cx.roster, cluster, ix);
-        s04_candidate_completeness::candidates(&mut cx, g);
-        let leader = slot_of(g.leader);
-        walk::leader(&mut cx, g);
-        transactions::extend(&mut cx, clusters, said);
-        let g = &mut clusters[usize::from(cluster)].partitions[ix.0 as usize];
-        s02_log_matching::around(&mut cx, g, leader);
-        let in_sync: SmallVec<[u16; 4]> = g.of_mask(g.isr).map(|(_, m)| m.slot).collect();
-        for slot in in_sync {
-            s51_legal_compaction::holds(&mut cx, g, slot);
-        }
-        for at in 0..g.members.len() {
-            let slot = g.members[at].slot;
-            s07_watermarks::replica(&mut cx, slot);
-            s19_stable::replica(&mut cx, said, slot);
-            if slot != leader && twins(&cx, leader, slot) {
-                continue; // what is asked of the leader's tables and bytes is asked of these
-            }
-            s09_epochs::table(&mut cx, g, slot);
-            if slot != leader {
-                s17_producer_table::table(&mut cx, slot, g.loose(slot));
-            }
-        }
-        if settled && ghost.clusters[usize::from(cluster)].partitions[ix.0 as usize].mirrored {
-            let g = &ghost.clusters[usize::from(cluster)].partitions[ix.0 as usize];
-            s30_mirror_equality::quiet(&mut cx, ghost, g);
-            s47_no_loop::quiet(&mut cx, ghost);
-        }
-        let g = &ghost.clusters[usize::from(cluster)].partitions[ix.0 as usize];
-        if g.mirrored {
-            s50_honest_lag::quiet(&mut cx, ghost, g, settled);
-        }
-    }
-
-    /// The end of a run that converged: everything once more, and nothing acknowledged is lost.
-    pub fn at_end<S: Sight>(&mut self, sight: &S) -> Vec<Violation> {
-        let mut all = self.at_quiet(sight, true);
-        self.violations.clear();
-        for cluster in 0..self.ghost.clusters.len() {
-            for ix in 0..self.ghost.clusters[cluster].partitions.len() {
-                let partition = PartitionIx(ix as u32);
-                if sight.image(cluster as u8).is_some_and(|i| i.partition(partition).is_none()) {
-                    continue;
-                }
-                let at = At {
-                    cluster: cluster as u8,
-                    partition: Some(partition),
-                    node: None,
-                    now: sight.now(),
-                    step: sight.step(),
-                };
-                let mut cx = Cx { sight, roster: &self.roster, report: &mut self.report, at, slot: u16::MAX };
-                let g = &mut self.ghost.clusters[cluster].partitions[ix];
-                s06_no_global_loss::at_end(&mut cx, g);
-                damage::at_end(&mut cx, g);
-            }
-        }
-        all.extend_from_slice(self.settle(sight));
-        all
-    }
-
-    /// Whether something is not so yet, at the price of the first of it: what held back at the last look is looked at first.
-    pub fn is_held_back<S: Sight>(&mut self, sight: &S) -> bool {
-        let mut report = self.report.fresh();
-        let mut look = Look::new(sight, &self.roster, &self.ghost, &mut report);
-        look.only_whether = true;
-        let all = liveness_checks::<S>();
-        let held = (0..all.len()).map(|n| (self.holds_back + n) % all.len()).find(|n| {
-            all[*n](&mut look);
-            !look.report.is_clean()
-        });
-        self.holds_back = held.unwrap_or_default();
-        held.is_some()
-    }
-
-    /// What is not so yet, in the converge phase, all of it.
-    pub fn liveness<S: Sight>(&mut self, sight: &S) -> Liveness {
-        let mut report = self.report.fresh();
-        let mut look = Look::new(sight, &self.roster, &self.ghost, &mut report);
-        liveness_checks::<S>().iter().for_each(|left| left(&mut look));
-        let (decided_at, retry_at) = (look.decided_at, look.retry_at);
-        let mut violations = Vec::new();
-        report.take(sight, &self.roster, &mut violations);
-        let mut excuses = lines(&self.report);
-        excuses.extend(lines(&report));
-        // Each of the two has a time of its own; whatever has none is not worth waiting for.
-        let waits = |id: &str, at: Option<Nanos>| {
-            let none = !violations.iter().any(|v: &Violation| v.id == id);
-            at.or_else(|| none.then_some(Nanos::ZERO))
-        };
-        let both = waits("L11", retry_at).zip(waits("L1", decided_at)).map(|(a, b)| a.max(b));
-        let retry_at = both.filter(|_| violations.iter().all(|v| matches!(&*v.id, "L11" | "L1")));
-        Liveness { violations, excuses, retry_at }
-    }
-}
-
-/// What each of them adds to what is left.
-fn liveness_checks<S: Sight>() -> [fn(&mut Look<'_, S>); 17] {
-    [
-        l19_time::left,
-        l03_registered::left,
-        l17_quorum::left,
-        l14_metadata::left,
-        l04_leaders::left,
-        l05_in_sync::left,
-        l06_watermark::left,
-        l07_stable::left,
-        l01_decided::left,
-        l02_everywhere::left,
-        l08_mirrored::left,
-        s48_source_identity::left,
-        l09_no_transient_state::left,
-        l10_desired::left,
-        l16_bad_neighbours::left,
-        l11_retried::left,
-        l13_consumers::left,
-    ]
-}
-
-fn lines(report: &Report) -> Vec<String> {
-    let line = |e: &super::excuses::Excused| {
-        format!("{}: {} ({}): {}", e.id, e.excuse.name(), e.excuse.whose().name(), e.text)
-    };
-    report.excused.iter().map(line).collect()
-}
-
-/// Whether two replicas hold the same bytes, because they are stored once, and have the same tables over them.
-fn twins<S: Sight>(cx: &Cx<'_, S>, one: u16, other: u16) -> bool {
-    let (Some(a), Some(b)) = (cx.replica(one), cx.replica(other)) else { return false };
-    let (x, y) = (a.log, b.log);
-    let same = !a.offline
-        && !b.offline
-        && (x.start(), x.end()) == (y.start(), y.end())
-        && super::logs::same_storage(x, y)
-        && x.epochs() == y.epochs();
-    same && x.producers().entries().eq(y.producers().entries())
 }

@@ -1,8 +1,8 @@
 //! L4 Every partition with an eligible replica has a live leader that knows it; a quorum leader exists.
 
 use super::excuses::Excuse;
-use super::ghost::Member;
 use super::liveness::Look;
+use super::member::Member;
 use super::roster::slot_of;
 use super::sight::Sight;
 use mirrorlab_model::ids::BrokerId;

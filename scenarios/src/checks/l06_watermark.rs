@@ -1,8 +1,8 @@
 //! L6 The watermark reaches the log end.
 
 use super::excuses::Excuse;
-use super::ghost::Member;
 use super::liveness::Look;
+use super::member::Member;
 use super::roster::slot_of;
 use super::sight::{LogSight, Sight};
 

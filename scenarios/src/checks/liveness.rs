@@ -2,7 +2,8 @@
 //! converge phase; what still fails when its time is over is a stall, unless it has an excuse from the list.
 
 use super::excuses::Excuse;
-use super::ghost::{Ghost, Member, PartitionGhost};
+use super::ghost::{Ghost, PartitionGhost};
+use super::member::Member;
 use super::report::{place_name, At, Report};
 use super::roster::{slot_of, Roster};
 use super::sight::{MirrorSight, Sight};

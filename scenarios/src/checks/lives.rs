@@ -96,6 +96,8 @@ pub struct Life {
     pub copied_late: u16,
     /// The state that its last stop began in.
     pub stopped_in: MirrorState,
+    /// Where the log ended of who began that stop, or took it up last.
+    pub stopped_at: Offset,
 }
 
 impl Life {
@@ -127,6 +129,7 @@ impl Life {
             position_in: LeaderEpoch::NONE,
             copied_late: u16::MAX,
             stopped_in: MirrorState::Unknown,
+            stopped_at: Offset::ZERO,
         }
     }
     /// The newest state.
@@ -153,9 +156,9 @@ impl Life {
         self.states.iter().rev().find(|c| c.leader_epoch <= epoch || c.state_epoch == number).map(|c| c.state)
     }
     /// A leader's term begins. What is committed in the same event it may not know yet. One that hears of its term when a later one
-    /// has begun knows nothing of that.
+    /// has begun knows nothing of that, and does not end that.
     pub fn begin_term(&mut self, epoch: LeaderEpoch, step: u64) {
-        if epoch < self.last().leader_epoch {
+        if epoch < self.term.0.max(self.last().leader_epoch) {
             return;
         }
         let unseen = usize::from(self.changed_at == step);
@@ -273,7 +276,9 @@ pub(super) fn is_of_the_former<S: Sight>(cx: &Cx<'_, S>, g: &PartitionGhost, sta
     former.zip(image).is_some_and(|(former, image)| {
         let topic = image.partition(cx.partition()).map(|entry| entry.topic);
         let present = image.mirror_by_name(&former.mirror).zip(topic).map(|(mirror, topic)| Session::of(mirror, topic));
-        present == former.session && former.numbered(number).is_some_and(|committed| committed.state == state)
+        present.is_some()
+            && present == former.session
+            && former.numbered(number).is_some_and(|committed| committed.state == state)
     })
 }
 

@@ -30,6 +30,7 @@ mod l19_time;
 pub mod liveness;
 pub mod lives;
 pub mod logs;
+pub mod member;
 mod mirror_events;
 pub mod ranges;
 pub mod report;

@@ -4,7 +4,7 @@
 //! Each append is looked at as it happens; bytes are looked at in sweeps, what was looked at before is not looked at again.
 
 use super::cx::Cx;
-use super::ghost::Member;
+use super::member::Member;
 use super::sight::Sight;
 use mirrorlab_model::ids::Offset;
 use mirrorlab_model::record::BatchView;

@@ -24,7 +24,7 @@ pub(super) fn became_leader<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost
         g.members[at].absolve();
         return;
     };
-    if g.members[at].aligned_early() && s04_candidate_completeness::aligns(g) {
+    if kept == g.members[at].end && g.members[at].aligned_early() && s04_candidate_completeness::aligns(g) {
         // The cut was ordered; a leader that was deposed and did not know it carried it out first, and this one followed.
         g.cut(kept, Excuse::OrderedCut, cx.at.now, cx.at.step);
         g.members[at].absolve();
@@ -60,10 +60,10 @@ fn kept<S: Sight>(cx: &Cx<'_, S>, g: &PartitionGhost, at: usize) -> Option<Offse
     if replica.log.end() < more.chain.end {
         // Short of what is gone below the log start lacks nothing (a mirror whose source's retention was faster). Too short: the
         // common part is asked for up to its end.
-        by_length?;
+        let end = replica.log.end();
         let mut chain = more.chain.clone();
-        chain.cut(replica.log.end());
-        return Some(chain.compare(replica.log).err().unwrap_or(replica.log.end()));
+        chain.cut(end);
+        return g.lacks(end).then(|| chain.compare(replica.log).err().unwrap_or(end));
     }
     more.chain.compare(replica.log).err().or(by_length)
 }

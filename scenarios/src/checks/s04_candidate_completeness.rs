@@ -39,11 +39,11 @@ pub(super) fn candidates<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost) {
     }
 }
 
-/// Up to where a replica holds what an alignment cut at its leader: that comes back with the next one, who was not told, and is cut
-/// again.
+/// Up to where a replica holds what an alignment cut at its leader, and knows that it was committed: that comes back with the next
+/// one, who was not told, and is cut again.
 pub(super) fn comes_back(g: &PartitionGhost, slot: u16) -> Offset {
     let member = g.position(slot).filter(|_| aligns(g)).and_then(|at| g.members.get(at));
-    member.map_or(Offset::ZERO, |member| member.hw)
+    member.map_or(Offset::ZERO, |member| member.hw.min(member.end).min(g.once_committed(true)))
 }
 
 /// What is to be cut is committed no more, whoever cuts it first.
@@ -61,7 +61,10 @@ pub(super) fn truncated<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, m:
     if !g.lacks(to) || member.lossy() || g.excuse().is_some() {
         return;
     }
-    let follows = || cause == CutCause::Divergence && g.members.iter().any(|m| m.aligned_early() && m.end <= to);
+    // Who has heard of the present leader follows that, which has cut nothing yet.
+    let has_not_heard = || cx.replica(cx.slot).is_some_and(|own| own.leader_epoch < g.leader_epoch);
+    let aligned = || g.members.iter().any(|m| m.aligned_early() && m.end <= to);
+    let follows = || cause == CutCause::Divergence && aligned() && has_not_heard();
     let early = aligns(g) && (cause == CutCause::Alignment || follows());
     g.members[m].set_aligned_early(early);
     let candidate = (g.isr | g.elr) & (1 << (m as u32 & 31)) != 0;

@@ -3,8 +3,9 @@
 //! fall in offset.
 
 use super::cx::Cx;
-use super::ghost::{Member, PartitionGhost};
+use super::ghost::PartitionGhost;
 use super::logs;
+use super::member::Member;
 use super::sight::{LogSight, Sight};
 use mirrorlab_model::ids::LeaderEpoch;
 use mirrorlab_model::log::EpochEntry;

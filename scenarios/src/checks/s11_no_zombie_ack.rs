@@ -3,7 +3,8 @@
 
 use super::cx::Cx;
 use super::excuses::Excuse;
-use super::ghost::{Member, PartitionGhost};
+use super::ghost::PartitionGhost;
+use super::member::Member;
 use super::report::place_name;
 use super::sight::Sight;
 use mirrorlab_model::ids::Offset;
@@ -22,7 +23,7 @@ pub(super) fn acked<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, base: 
     }
     // A lineage ended, and a replica that still had more was elected: its own watermark says so, and all in-sync replicas follow.
     let follows = |m: &Member| m.end >= next && (m.slot != g.lead.slot || m.hw >= next);
-    if g.lineage > 0 && g.isr != 0 && g.of_mask(g.isr).all(|(_, m)| follows(m)) {
+    if next <= g.once_committed(false) && g.isr != 0 && g.of_mask(g.isr).all(|(_, m)| follows(m)) {
         return;
     }
     let expected = format_args!("an acknowledgement of what is committed, which is below {}", g.true_hw);

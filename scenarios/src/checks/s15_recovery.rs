@@ -5,7 +5,8 @@
 
 use super::cx::Cx;
 use super::excuses::Excuse;
-use super::ghost::{Member, Stop};
+use super::ghost::Stop;
+use super::member::Member;
 use super::report::place_name;
 use super::sight::Sight;
 use mirrorlab_model::ids::Offset;

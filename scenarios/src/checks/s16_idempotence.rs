@@ -9,7 +9,7 @@ use super::ghost::{Newest, PartitionGhost, Sequences};
 use super::logs;
 use super::roster::slot_of;
 use super::sight::{LogSight, Sight};
-use mirrorlab_model::ids::Offset;
+use mirrorlab_model::ids::{LeaderEpoch, Offset};
 use mirrorlab_model::record::{BatchView, ControlType, Identity};
 use mirrorlab_model::wire::errors::ErrorCode;
 
@@ -28,9 +28,10 @@ pub(super) fn acked<S: Sight>(
     if there.is(expected, next) || g.was_cut(base.plus(1), cx.at.now) {
         return;
     }
-    // A leader that was deposed and did not know it answers for itself, if it was asked for no more.
+    // A leader that was deposed and did not know it answers for itself, if it was asked for no more: in a term that is over.
     let alone = acks != -1 && next > g.true_hw;
-    if alone && g.members.iter().any(|m| stands_at(cx, m.slot, base).is_some_and(|there| there.is(expected, next))) {
+    let has_it = |there: Standing| there.is(expected, next) && there.written_in < g.leader_epoch;
+    if alone && g.members.iter().any(|m| stands_at(cx, m.slot, base).is_some_and(has_it)) {
         return;
     }
     let of = |who: Identity| format!("record {} of client {}", who.sequence, who.producer);
@@ -45,6 +46,8 @@ struct Standing {
     /// After its batch.
     next: Offset,
     records: i32,
+    /// The leader epoch of its batch.
+    written_in: LeaderEpoch,
 }
 
 impl Standing {
@@ -65,7 +68,8 @@ fn stands_at<S: Sight>(cx: &Cx<'_, S>, slot: u16, base: Offset) -> Option<Standi
         return None;
     }
     let found = record.and_then(|record| Identity::parse(record.value?));
-    Some(Standing { found, next: batch.next_offset(), records: batch.record_count() })
+    let (next, records, written_in) = (batch.next_offset(), batch.record_count(), batch.leader_epoch());
+    Some(Standing { found, next, records, written_in })
 }
 
 /// A producer was told that its records are refused for this reason. Nobody here sends what no broker takes, but for records

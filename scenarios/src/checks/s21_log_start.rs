@@ -2,7 +2,8 @@
 //! the watermark, and rises only by retention on committed records, DeleteRecords, or by following a leader or source that did so.
 
 use super::cx::Cx;
-use super::ghost::{Member, PartitionGhost};
+use super::ghost::PartitionGhost;
+use super::member::Member;
 use super::sight::Sight;
 use mirrorlab_model::ids::Offset;
 

@@ -25,7 +25,7 @@ pub(super) fn passed<S: Sight>(cx: &mut Cx<'_, S>, g: &PartitionGhost, cut: Offs
         }
         let (end, slot) = (own.log.end(), m.slot);
         // One that begins behind the cut, as its leader does since its source had nothing else, has to be equal from there on.
-        if end > cut && own.log.start() <= cut {
+        if end > cut && own.log.start().min(leader.log.start()) <= cut {
             let expected = format_args!("a log that ends at or below {cut}, where its leader was cut");
             cx.broken_at("S36", slot, expected, end);
         } else if !logs::equal(leader.log, own.log, own.log.start().max(leader.log.start()).max(g.compacted()), end) {

@@ -1,6 +1,7 @@
 //! S41 No open transaction at opening. When a partition becomes STOPPED, every transaction that was open when its stop began
 //! ends in a marker, and every in-sync replica has that on disk. A stop in LOG_ALIGNMENT copied nothing: its leader may have what the
-//! alignment cut elsewhere, be it the end of the stop before, and repeats that if it is lost (decision 13).
+//! alignment cut elsewhere, be it the end of the stop before, and repeats that if it is lost (decision 13); what this stop writes
+//! itself has to be there.
 
 use super::cx::Cx;
 use super::ghost::PartitionGhost;
@@ -14,6 +15,7 @@ use mirrorlab_model::states::MirrorState;
 /// A stop begins here, or is taken up here: what is open.
 pub(super) fn begins<S: Sight>(cx: &Cx<'_, S>, life: &mut Life) {
     let Some(log) = cx.replica(cx.slot).map(|r| r.log) else { return };
+    life.stopped_at = log.end();
     for open in log.producers().open_transactions() {
         let entry = (open.first, open.producer);
         if !life.open.contains(&entry) {
@@ -27,7 +29,7 @@ pub(super) fn stopped<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost) {
     let Some(life) = g.more.as_mut().and_then(|m| m.life.as_mut()) else { return };
     let position = life.position.map_or(Offset::ZERO, |p| p.offset);
     let open = std::mem::take(&mut life.open);
-    let copied = life.stopped_in != MirrorState::LogAlignment;
+    let (copied, began_at) = (life.stopped_in != MirrorState::LogAlignment, life.stopped_at);
     let Some(log) = cx.replica(cx.slot).map(|r| r.log) else { return };
     // What another leader had and this one had not is not there to be ended.
     let mut left: Vec<(Offset, ProducerId)> =
@@ -45,7 +47,7 @@ pub(super) fn stopped<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost) {
         cx.broken("S41", "a marker for every transaction that was open", got.to_string());
     }
     let end = log.end();
-    for (_, m) in g.of_mask(g.isr).filter(|_| copied) {
+    for (_, m) in g.of_mask(g.isr).filter(|_| copied || end > began_at) {
         if m.doubtful() || m.lossy() {
             continue;
         }

@@ -1,19 +1,23 @@
 //! Each check is shown a world in which its property is broken, and one in which it is not.
 
+mod aligned;
 mod compacted;
 mod compaction;
 mod damage;
 mod excused;
 mod fake;
+mod late;
+mod lineages;
 mod live;
 mod lived;
 mod lives;
 mod mirrors;
 mod orders;
 mod quorum;
+mod recovery;
+mod sequences;
 mod transactions;
 
-use super::excuses::Excuse;
 use super::ghost::Stop;
 use super::logs;
 use super::ranges::Ranges;
@@ -24,7 +28,6 @@ use mirrorlab_model::ids::*;
 use mirrorlab_model::log::EpochEntry;
 use mirrorlab_model::metadata::image::MetadataImage;
 use mirrorlab_model::metadata::records::Record;
-use mirrorlab_model::record::{BatchBuilder, BatchMeta, Identity};
 use mirrorlab_model::trace::{CutCause, ElectionKind, Origin, Trace};
 use mirrorlab_model::wire::messages::ConfigResource;
 
@@ -441,257 +444,6 @@ fn s13_compares_what_was_applied_with_what_was_committed() {
 }
 
 #[test]
-fn s14_sees_a_short_replica_in_the_isr_after_a_lossy_stop() {
-    let mut play = committed(2);
-    play.change(0, 1, 1, 0b011, 0);
-    play.core.on_stop(&play.world, node(0, 3), Stop::Lossy, None);
-    play.shorten(0, 3, 5);
-    play.at(node(0, 3), Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(5), clean: false });
-    assert_eq!(play.change(0, 1, 1, 0b111, 0), ["S14"]);
-    // The controller lets it stay in the ISR although its stop was unclean.
-    let mut play = committed(2);
-    play.core.on_stop(&play.world, node(0, 3), Stop::Lossy, None);
-    assert_eq!(play.at(node(0, 3), Trace::Registered { broker: BrokerId(3), epoch: 9, clean: false }), ["S14"]);
-}
-
-#[test]
-fn s15_knows_what_each_kind_of_stop_may_take() {
-    let ends = |stop, end, clean| {
-        let mut play = committed(2);
-        play.replica(0, 3).hw = Offset(5); // the recovery point of this fake
-        play.core.before_stop(&play.world, node(0, 3));
-        play.core.on_stop(&play.world, node(0, 3), stop, None);
-        play.shorten(0, 3, end);
-        play.at(node(0, 3), Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(end), clean })
-    };
-    assert_eq!(ends(Stop::Killed, 8, false), NOTHING);
-    assert_eq!(ends(Stop::Killed, 5, false), ["S15"]);
-    assert_eq!(ends(Stop::Clean, 5, true), ["S15"]);
-    assert_eq!(ends(Stop::Lossy, 5, false), NOTHING);
-    assert_eq!(ends(Stop::Lossy, 0, false), ["S15"]);
-    assert_eq!(ends(Stop::Lossy, 5, true), ["S15"]);
-    // Killed before it had loaded what a power loss had left of it.
-    let mut play = committed(2);
-    play.core.on_stop(&play.world, node(0, 3), Stop::Lossy, None);
-    play.core.on_stop(&play.world, node(0, 3), Stop::Killed, None);
-    play.shorten(0, 3, 0);
-    let back = Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(0), clean: false };
-    assert_eq!(play.at(node(0, 3), back), NOTHING);
-}
-
-/// A broker lost power, found its logs, never heard of their partitions, and stopped in order: its marker says so.
-#[test]
-fn s15_takes_the_marker_of_the_last_stop() {
-    let back = |last| {
-        let mut play = committed(2);
-        play.core.on_stop(&play.world, node(0, 3), Stop::Lossy, None);
-        play.core.on_stop(&play.world, node(0, 3), last, None);
-        play.shorten(0, 3, 5);
-        play.at(node(0, 3), Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(5), clean: true })
-    };
-    assert_eq!(back(Stop::Clean), NOTHING);
-    assert_eq!(back(Stop::Killed), ["S15"]);
-}
-
-/// What a disk promised goes with the disk: a broker that lost it, and then power within its first start, owes nothing.
-#[test]
-fn s15_asks_nothing_of_a_disk_that_was_replaced() {
-    let back = |first| {
-        let mut play = committed(2);
-        play.core.before_stop(&play.world, node(0, 3));
-        play.core.on_stop(&play.world, node(0, 3), first, None);
-        play.core.on_stop(&play.world, node(0, 3), Stop::Lossy, None);
-        play.shorten(0, 3, 0);
-        play.at(node(0, 3), Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(0), clean: false })
-    };
-    assert_eq!(back(Stop::Wiped), NOTHING);
-    assert_eq!(back(Stop::Killed), ["S15"]);
-}
-
-/// A cut that is in the page cache is so as well after its process was killed and came back: power loss undoes it.
-#[test]
-fn s15_takes_a_cut_back_that_outlived_its_process() {
-    let back = |cut: bool, between: Stop| {
-        let mut play = committed(2);
-        play.replica(0, 3).hw = Offset(5);
-        let recovered = |end| Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(end), clean: false };
-        if cut {
-            play.core.ghost.clusters[0].partition(P).cut(Offset(5), Excuse::OrderedCut, Nanos(0), 0);
-            play.shorten(0, 3, 5);
-            let cut = Trace::Truncated { partition: P, from: Offset(8), to: Offset(5), cause: CutCause::Divergence };
-            play.at(node(0, 3), cut);
-        } else {
-            play.shorten(0, 3, 5);
-            play.core.ghost.clusters[0].partition(P).members[2].set_end(Offset(5));
-        }
-        play.core.on_stop(&play.world, node(0, 3), between, None);
-        play.at(node(0, 3), recovered(5));
-        play.core.on_stop(&play.world, node(0, 3), Stop::Lossy, None);
-        play.store(0, 3, &batch(5, 1, 3));
-        play.at(node(0, 3), recovered(8)).contains(&"S15".to_owned())
-    };
-    assert!(!back(true, Stop::Killed));
-    assert!(back(true, Stop::Lossy), "what power loss left is what the disk has");
-    assert!(back(false, Stop::Killed));
-}
-
-/// A crash inside a task may leave more on the disk than was told, or less; that holds until the log is loaded, however many lives
-/// end before.
-#[test]
-fn s15_remembers_a_crash_inside_a_task_until_the_log_is_loaded() {
-    let back = |again: bool, loaded_between: bool| {
-        let mut play = committed(2);
-        play.core.on_stop(&play.world, node(0, 3), Stop::Killed, None);
-        play.core.stopped_inside_a_task(node(0, 3));
-        let recovered = |end| Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(end), clean: false };
-        if loaded_between {
-            assert_eq!(play.at(node(0, 3), recovered(8)), NOTHING);
-        }
-        if again {
-            play.core.on_stop(&play.world, node(0, 3), Stop::Killed, None);
-        }
-        play.store(0, 3, &batch(8, 1, 2));
-        play.at(node(0, 3), recovered(10))
-    };
-    assert_eq!(back(false, false), NOTHING);
-    assert_eq!(back(true, false), NOTHING);
-    assert_eq!(back(true, true), ["S15"]);
-    // So may a disk that failed.
-    let failed = |between: &[Stop], end| {
-        let mut play = committed(2);
-        play.core.on_stop(&play.world, node(0, 3), Stop::Failed, None);
-        for stop in between {
-            play.core.on_stop(&play.world, node(0, 3), *stop, None);
-        }
-        if end > 8 {
-            play.store(0, 3, &batch(8, 1, 2));
-        }
-        play.at(node(0, 3), Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(end), clean: false })
-    };
-    assert_eq!(failed(&[], 10), NOTHING);
-    assert_eq!(failed(&[Stop::Killed], 10), NOTHING);
-}
-
-/// A start that was cut before its removal of the marker was durable finds the marker again: that is so only while nothing was
-/// lost, and only after such a start.
-#[test]
-fn s15_takes_a_marker_for_true_only_after_a_start_in_vain() {
-    let back = |in_vain: bool, end: i64| {
-        let mut play = committed(2);
-        let recovered = |end| Trace::LogRecovered { partition: P, start: Offset(0), end: Offset(end), clean: true };
-        play.core.on_stop(&play.world, node(0, 3), Stop::Clean, None);
-        if !in_vain {
-            assert_eq!(play.at(node(0, 3), recovered(8)), NOTHING);
-        }
-        play.core.on_stop(&play.world, node(0, 3), Stop::Lossy, None);
-        play.shorten(0, 3, end);
-        play.at(node(0, 3), recovered(end))
-    };
-    assert_eq!(back(true, 8), NOTHING);
-    assert_eq!(back(true, 5), ["S15"]);
-    assert_eq!(back(false, 8), ["S15"]);
-}
-
-/// A sequence below zero makes a batch that no broker takes.
-#[test]
-fn s16_sees_a_batch_that_is_refused_as_malformed() {
-    let nacked = |error| Trace::Nacked { partition: P, producer: 1, first: 0, count: 3, error };
-    assert_eq!(committed(2).at(CLIENT, nacked(87)), ["S16"]);
-    assert_eq!(committed(2).at(CLIENT, nacked(6)), NOTHING); // it asked who does not lead
-    let mut play = committed(2);
-    play.core.ghost.clusters[0].partition(P).compacts = true;
-    assert_eq!(play.at(CLIENT, nacked(87)), NOTHING);
-}
-
-#[test]
-fn s16_sees_swallowed_writes_and_repeated_sequences() {
-    let mut play = committed(2);
-    let ack = |first, base| Trace::Acked { partition: P, producer: 1, first, count: 3, base: Offset(base), acks: 1 };
-    assert_eq!(play.at(CLIENT, ack(5, 5)), NOTHING);
-    assert_eq!(play.at(CLIENT, ack(0, 5)), ["S16"]);
-    // The same sequences once more, at later offsets.
-    let mut play = committed(2);
-    let mut again = batch(5, 1, 3).to_vec();
-    mirrorlab_model::record::stamp(&mut again, Offset(8), LeaderEpoch(1));
-    play.commit(0, 1, &again.into());
-    assert_eq!(play.quiet(), ["S16"]);
-}
-
-/// A batch that is there already gets the sequences that come next: they are consecutive, and its records twice in the log.
-#[test]
-fn s16_sees_a_record_that_is_there_already_under_other_sequences() {
-    let sent = |first: u64, sequence: i32, base: i64, epoch: i16| {
-        let meta = BatchMeta {
-            base_offset: Offset(base),
-            leader_epoch: LeaderEpoch(1),
-            producer: ProducerId(7),
-            producer_epoch: ProducerEpoch(epoch),
-            base_sequence: sequence,
-            ..BatchMeta::default()
-        };
-        let mut builder = BatchBuilder::new(meta);
-        for sequence in first..first + 3 {
-            builder.push_identity(0, None, Identity { producer: 1, sequence }, 32);
-        }
-        builder.finish()
-    };
-    let then = |first: u64, sequence: i32, epoch: i16| {
-        let mut play = committed(2);
-        play.commit(0, 1, &sent(first, sequence, 8, epoch));
-        play.quiet()
-    };
-    // It has 0 to 7 in two batches; the numbers between may be another partition's.
-    assert_eq!(then(8, 8, 0), NOTHING);
-    assert_eq!(then(20, 8, 0), NOTHING);
-    assert_eq!(then(5, 8, 0), ["S16"]);
-    assert_eq!(then(0, 8, 0), ["S16"]);
-    // Under a new epoch a producer sends again what it does not know the fate of.
-    assert_eq!(then(5, 0, 1), NOTHING);
-}
-
-/// Records were deleted up to the middle of a batch, and a copy begins there, with the whole batch: it is walked once, when all of it is
-/// committed.
-#[test]
-fn s16_walks_a_batch_around_the_log_start_once() {
-    let mut play = committed(2);
-    let rest = batch(8, 1, 10);
-    for broker in 1..=3 {
-        play.shorten(0, broker, 0);
-        (play.replica(0, broker).start, play.replica(0, broker).end) = (Offset(12), Offset(12));
-        play.store(0, broker, &rest);
-        play.replica(0, broker).hw = Offset(12);
-    }
-    let g = play.core.ghost.clusters[0].partition(P);
-    (g.true_hw, g.floor) = (Offset(12), Offset(12));
-    g.more().walked = Offset(12);
-    g.members.iter_mut().for_each(|m| m.set_end(Offset(18)));
-    assert!(!play.quiet().contains(&"S16".to_owned()));
-    (1..=3).for_each(|broker| assert_eq!(play.watermark(0, broker, 18), NOTHING));
-    assert!(!play.quiet().contains(&"S16".to_owned()));
-    play.commit(0, 1, &batch(18, 1, 2));
-    assert!(!play.quiet().contains(&"S16".to_owned()));
-    play.commit(0, 1, &batch(20, 1, 2));
-    play.replica(0, 1).batches.remove(2);
-    let mut again = batch(18, 1, 2).to_vec();
-    mirrorlab_model::record::stamp(&mut again, Offset(20), LeaderEpoch(1));
-    play.replica(0, 1).batches.push(again.into());
-    assert!(play.quiet().contains(&"S16".to_owned()));
-}
-
-#[test]
-fn s17_sees_a_table_that_is_not_the_fold_of_the_log() {
-    let mut play = committed(2);
-    let newer = play.replica(0, 1).producers.clone();
-    play.shorten(0, 3, 5);
-    play.replica(0, 3).producers = newer;
-    play.change(0, 1, 1, 0b011, 0);
-    assert_eq!(play.cut(0, 3, 5, CutCause::Divergence), NOTHING); // the fake folds anew with each cut
-    let newer = play.replica(0, 1).producers.clone();
-    play.replica(0, 3).producers = newer;
-    assert!(play.quiet().contains(&"S17".to_owned()));
-}
-
-#[test]
 fn s21_sees_a_log_start_that_falls_or_passes_what_is_committed() {
     let mut play = committed(2);
     play.append(0, 1, Origin::Client, &batch(8, 1, 2));
@@ -773,24 +525,4 @@ fn in_a_large_world_a_quiet_point_sees_what_changed_and_the_rest_in_its_turn() {
     assert_eq!(quiet(&mut play), 0);
     play.replica(0, 3).batches[0] = batch(0, 2, 5);
     assert!(quiet(&mut play) > 0);
-}
-
-/// A log that is cut below its start begins anew there, as one does that is told so by a leader that was emptied.
-#[test]
-fn a_log_that_was_cut_below_its_start_may_start_lower() {
-    for cut in [true, false] {
-        let mut play = committed(2);
-        let moved = |to| Trace::LogStartMoved { partition: P, to: Offset(to) };
-        assert_eq!(play.at(node(0, 3), moved(5)), NOTHING);
-        if cut {
-            play.core.ghost.clusters[0].partition(P).cut(Offset(0), Excuse::OrderedCut, Nanos(0), 0);
-            play.shorten(0, 3, 0);
-            let cut = Trace::Truncated { partition: P, from: Offset(8), to: Offset(0), cause: CutCause::Divergence };
-            play.at(node(0, 3), cut);
-            play.store(0, 3, &batch(0, 1, 5));
-            play.core.ghost.clusters[0].partition(P).members[2].set_end(Offset(5));
-            play.core.ghost.clusters[0].partition(P).true_hw = Offset(5);
-        }
-        assert_eq!(play.at(node(0, 3), moved(2)).contains(&"S21".to_owned()), !cut, "cut: {cut}");
-    }
 }

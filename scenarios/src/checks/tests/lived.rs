@@ -3,6 +3,7 @@
 use super::fake::{batch, controller, led_by_broker_1, node, FakeReplica, Play, P};
 use super::mirrors::{copy, sight};
 use super::{committed, NOTHING};
+use crate::checks::ghost::PartitionGhost;
 use crate::checks::sight::MirrorSight;
 use bytes::Bytes;
 use mirrorlab_model::coordinator::routing::STATE_TOPIC;
@@ -69,12 +70,49 @@ impl Lived {
     /// The same, stopped, with a local batch behind the reset.
     pub(super) fn stopped() -> Self {
         let mut lived = Self::copying();
-        lived.begin_stop();
-        assert_eq!(lived.commit(1, &[position(1, Some((THEIRS, 5)))]), NOTHING);
-        assert_eq!(lived.local(&reset(5)), NOTHING);
-        assert_eq!(lived.enter(M::Stopped), NOTHING);
-        assert_eq!(lived.local(&batch(6, OURS, 2)), NOTHING);
+        lived.stop();
         lived
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.begin_stop();
+        assert_eq!(self.commit(1, &[position(1, Some((THEIRS, 5)))]), NOTHING);
+        assert_eq!(self.local(&reset(5)), NOTHING);
+        assert_eq!(self.enter(M::Stopped), NOTHING);
+        assert_eq!(self.local(&batch(6, OURS, 2)), NOTHING);
+    }
+
+    /// Stopped, and to be mirrored again: an alignment is under way that has to cut `5..8`.
+    pub(super) fn aligning() -> Self {
+        let mut lived = Self::stopped();
+        lived.align();
+        lived
+    }
+
+    pub(super) fn align(&mut self) {
+        self.order(DesiredState::Mirroring);
+        assert_eq!(self.enter(M::LogAlignment), NOTHING);
+    }
+
+    /// Broker 2 of west leads in the next epoch, and broker 1 does not know that, nor do these.
+    pub(super) fn depose(&mut self, others: &[i32]) {
+        let epoch = self.play.replica(1, 1).epoch;
+        self.play.change(1, 2, epoch.0 + 1, 0b111, 0);
+        assert_eq!(self.play.lead(1, 2, epoch.0 + 1), NOTHING);
+        self.play.replica(1, 1).leads = true;
+        for broker in others.iter().chain(&[1]) {
+            self.play.replica(1, *broker).epoch = epoch;
+        }
+    }
+
+    /// What is remembered of west's partition.
+    pub(super) fn ghost(&mut self) -> &mut PartitionGhost {
+        self.play.core.ghost.clusters[1].partition(P)
+    }
+
+    /// No answer of before is on its way any more.
+    pub(super) fn wait(&mut self) {
+        self.play.world.step += 40_000_000;
     }
 
     pub(super) fn begin_stop(&mut self) {
@@ -189,6 +227,11 @@ pub(super) fn placed(bytes: &Bytes, base: i64, epoch: i32) -> Bytes {
 
 pub(super) fn reset(base: i64) -> Bytes {
     placed(&mirror_pid_reset(Some("east"), 0), base, OURS)
+}
+
+/// Whether a check is among those that found something.
+pub(super) fn names(broken: &[String], id: &str) -> bool {
+    broken.iter().any(|b| b == id)
 }
 
 pub(super) fn only(broken: &[String], id: &str) -> bool {

@@ -49,32 +49,6 @@ fn s32_sees_writers_before_stopped_is_committed_and_copies_after_it() {
     assert_eq!(lived.play.append(1, 1, Origin::Coordinator, &placed(&marker, 5, OURS)), ["S32"]);
 }
 
-/// A leader that was deposed while it slept appends what had come in before: nobody takes that from it.
-#[test]
-fn s32_leaves_a_deposed_leader_to_its_own_term() {
-    let sleeper = |own_epoch| {
-        let mut lived = Lived::copying();
-        lived.play.change(1, 2, OURS + 1, 0b110, 0);
-        lived.play.lead(1, 2, OURS + 1);
-        lived.order(DesiredState::Stopped);
-        let end = position(1, Some((THEIRS, 5)));
-        lived.play.store(1, 2, &placed(&reset(5), 5, OURS + 1));
-        for (number, state) in [(3, M::Stopping), (4, M::Stopped)] {
-            assert_eq!(lived.commit(1, std::slice::from_ref(&end)), NOTHING);
-            let from = std::mem::replace(&mut lived.state, state);
-            assert_eq!(lived.commit(1, &[record(1, state, OURS + 1, number)]), NOTHING);
-            lived.play.world.mirrors.insert((node(1, 2), P), MirrorSight { state_epoch: number, ..sight(state) });
-            let (mirror, to) = (MirrorIx(0), state);
-            lived.play.at(node(1, 2), Trace::MirrorStateChanged { partition: P, mirror, from, to, attempt: 0 });
-        }
-        let own = lived.play.replica(1, 1);
-        (own.leads, own.epoch) = (true, LeaderEpoch(own_epoch));
-        lived.play.append(1, 1, Origin::Mirror, &batch(5, THEIRS, 3))
-    };
-    assert_eq!(sleeper(OURS), NOTHING);
-    assert!(sleeper(OURS + 1).contains(&"S32".to_owned()));
-}
-
 #[test]
 fn s33_sees_copies_behind_the_end_that_a_stop_noted() {
     let mut lived = Lived::copying();
@@ -389,101 +363,6 @@ fn s39_sees_a_position_that_is_not_where_mirroring_ended() {
         assert_eq!(lived.commit(1, &[position(1, Some(wrong))]), NOTHING);
         assert_eq!(lived.local(&reset(5)), ["S39"], "{wrong:?}");
     }
-}
-
-/// A leader that was deposed and does not know it carries out its alignment: what it cuts, its successor has to cut. Found by
-/// seed 3038 of swarm/lifecycle.
-#[test]
-fn s04_takes_an_alignment_of_a_leader_that_does_not_know_of_its_end_while_it_is_under_way() {
-    let cut = |states: &[M]| {
-        let mut lived = Lived::stopped();
-        lived.order(DesiredState::Mirroring);
-        for state in states {
-            assert_eq!(lived.enter(*state), NOTHING);
-        }
-        lived.play.change(1, 2, OURS + 2, 0b111, 0);
-        lived.play.lead(1, 2, OURS + 2);
-        let mut broken = lived.play.cut(1, 1, 5, CutCause::Alignment);
-        broken.extend(lived.play.quiet());
-        broken.retain(|id| id == "S4");
-        broken
-    };
-    assert_eq!(cut(&[M::LogAlignment]), NOTHING);
-    assert_eq!(cut(&[])[..1], ["S4"]);
-}
-
-/// An alignment cuts, and a leader is elected that has not heard of it: it shows the old end until it has cut, too. Found by seed
-/// 3052 of swarm/lifecycle.
-#[test]
-fn s22_takes_an_end_from_before_an_ordered_cut_for_what_it_is() {
-    let falls = |ends: &[i64]| {
-        let mut lived = Lived::stopped();
-        let told = |end| Trace::ToldEnd { partition: P, client: 1, end: Offset(end) };
-        let end = lived.play.replica(1, 1).end.0;
-        assert_eq!(lived.play.at(node(1, 3), told(end)), NOTHING);
-        lived.order(DesiredState::Mirroring);
-        assert_eq!(lived.enter(M::LogAlignment), NOTHING);
-        lived.cut(5, CutCause::Alignment);
-        let told: Vec<String> = ends.iter().flat_map(|end| lived.play.at(node(1, 3), told(*end))).collect();
-        told
-    };
-    assert_eq!(falls(&[5, 6, 5, 6, 5]), NOTHING);
-    assert_eq!(falls(&[5, 6, 4]), ["S22"]);
-}
-
-/// A leader that slept while its successor cut what an alignment had to cut goes by what it was told before. Found by seed 3082
-/// of swarm/coordinator.
-#[test]
-fn s05_lets_a_leader_that_does_not_know_of_its_end_go_by_what_was_cut_since() {
-    let wakes = |cuts: bool| {
-        let mut lived = Lived::stopped();
-        let end = lived.play.replica(1, 1).end;
-        lived.order(DesiredState::Mirroring);
-        assert_eq!(lived.enter(M::LogAlignment), NOTHING);
-        lived.play.change(1, 2, OURS + 2, 0b111, 0);
-        lived.play.lead(1, 2, OURS + 2);
-        if cuts {
-            lived.play.cut(1, 2, 5, CutCause::Alignment);
-        } else {
-            lived.play.shorten(1, 2, 5);
-            let g = lived.play.core.ghost.clusters[1].partition(P);
-            (g.members[1].end, g.true_hw) = (Offset(5), Offset(5));
-        }
-        let own = lived.play.replica(1, 1);
-        (own.leads, own.epoch) = (true, LeaderEpoch(OURS + 1));
-        let moved = Trace::HighWatermarkMoved { partition: P, from: Offset(5), to: end, leader: true };
-        let mut broken = lived.play.at(node(1, 1), moved);
-        broken.retain(|id| id == "S5");
-        broken
-    };
-    assert_eq!(wakes(true), NOTHING);
-    assert_eq!(wakes(false), ["S5"]);
-}
-
-/// A leader that does not know of its end copies on, and leads again: what it copied lies behind the position that another one
-/// noted. Found by seed 2029 of swarm/lifecycle.
-#[test]
-fn s39_takes_a_position_before_what_a_deposed_leader_copied_and_no_other() {
-    let comes_back = |copied: bool| {
-        let mut lived = Lived::copying();
-        lived.play.change(1, 2, OURS + 1, 0b111, 0);
-        lived.play.lead(1, 2, OURS + 1);
-        lived.order(DesiredState::Stopped);
-        assert_eq!(lived.commit(1, &[record(1, M::Stopping, OURS + 1, 3)]), NOTHING);
-        assert_eq!(lived.commit(1, &[position(1, Some((THEIRS, 5)))]), NOTHING);
-        if copied {
-            let own = lived.play.replica(1, 1);
-            (own.leads, own.epoch) = (true, LeaderEpoch(OURS));
-            assert_eq!(lived.play.append(1, 1, Origin::Mirror, &batch(5, THEIRS, 3)), NOTHING);
-        } else {
-            lived.play.store(1, 1, &batch(5, THEIRS, 3));
-        }
-        lived.play.change(1, 1, OURS + 2, 0b111, 0);
-        lived.play.lead(1, 1, OURS + 2);
-        lived.play.append(1, 1, Origin::Coordinator, &placed(&reset(8), 8, OURS + 2))
-    };
-    assert_eq!(comes_back(true), NOTHING);
-    assert!(comes_back(false).contains(&"S39".to_owned()));
 }
 
 #[test]

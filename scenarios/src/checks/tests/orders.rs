@@ -1,7 +1,7 @@
 //! Whose a mirrored topic is, where it comes from, what was ordered of it and what is told of it, and what must come about in the end.
 
 use super::fake::{batch, controller, node, FakeReplica, P};
-use super::lived::{key, record, Lived, OURS, THEIRS};
+use super::lived::{key, names, record, Lived, OURS, THEIRS};
 use super::mirrors::{copy, sight};
 use super::NOTHING;
 use crate::checks::roster::MirrorPlace;
@@ -281,6 +281,27 @@ fn l10_waits_for_what_was_ordered_and_for_a_stop_that_was_refused() {
     let mut lived = Lived::copying();
     lived.play.world.mirrors.clear();
     assert_eq!(lived.play.left(), ["L10"]);
+}
+
+/// Two operators spoke side by side, and nobody can tell who came last: what metadata says counts. One who spoke alone, and was refused,
+/// has the last word where it is a stop, whatever else waits behind that.
+#[test]
+fn l10_goes_by_metadata_where_nobody_had_the_last_word() {
+    let left = |ordered, wanted, is_behind, state| {
+        let mut lived = Lived::copying();
+        copy(&mut lived.play, &batch(5, THEIRS, 3), 5, 8);
+        lived.order(ordered);
+        (lived.play.world.wanted, lived.play.world.is_behind) = (wanted, is_behind);
+        lived.play.world.mirrors.insert((node(1, 1), P), sight(state));
+        names(&lived.play.left(), "L10")
+    };
+    use DesiredState as D;
+    assert!(!left(D::Mirroring, None, false, M::Mirroring));
+    assert!(left(D::Stopped, None, false, M::Mirroring));
+    assert!(left(D::Mirroring, Some(D::Stopped), false, M::Mirroring));
+    assert!(left(D::Mirroring, Some(D::Stopped), true, M::Mirroring));
+    assert!(!left(D::Stopped, Some(D::Mirroring), false, M::Stopped), "a start may be refused");
+    assert!(left(D::Mirroring, None, false, M::Stopped));
 }
 
 #[test]
