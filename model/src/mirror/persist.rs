@@ -185,7 +185,7 @@ impl MirrorManager {
         let (from, mirror) = (part.state, part.mirror);
         let repeated = std::mem::take(&mut part.is_repeated);
         part.commit(write, epoch);
-        let (to, attempt) = (part.state, part.attempt);
+        let (to, attempt, never_mirrored) = (part.state, part.attempt, part.never_mirrored());
         // A change that came meanwhile is judged by the new state.
         let later = part.change.take().filter(|change| change.to != write.state || change.position != write.position);
         // 1. A stop is in its last step, and STOPPED is being written. 2. The time is over that the stop had. 3. STOPPED is committed:
@@ -199,7 +199,13 @@ impl MirrorManager {
             return; // the mutant repeats the write, not the action
         }
         match later {
-            Some(later) if later.to == MirrorState::Unknown || later.to.can_follow(to) => {
+            Some(mut later) if later.to == MirrorState::Unknown || later.to.can_follow(to) => {
+                // 1. A stop is ordered while MIRRORING is being written; it is to note that nothing was mirrored. 2. MIRRORING is
+                // committed. 3. What the log shares with the source is not local.
+                let stale = later.position == Some(LastPosition::NOTHING) && !never_mirrored;
+                if !cx.guards.admits(guard::StopEndsSessionThatBegan, !stale) {
+                    later.position = None;
+                }
                 self.change(now, partition, later, task, cx);
             }
             _ => self.entered(now, partition, task, cx),
