@@ -298,6 +298,8 @@ fn on_rare<S: Sight>(cx: &mut Cx<'_, S>, c: &mut ClusterGhost, trace: &Trace) {
             let g = c.partition(partition);
             if slot_of(g.leader) == cx.slot {
                 s16_idempotence::sequences(cx, g);
+                // What was walked is known to S3: an older copy that leads next may hold something else there.
+                ghost::extend_chain(g, cx.sight, cx.roster, cx.at.cluster, partition);
             }
         }
         Trace::LogRecovered { partition, start, end, clean } => {
