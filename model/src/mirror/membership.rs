@@ -167,7 +167,7 @@ impl MirrorManager {
         // Written and not answered yet, or not in time: it may be committed.
         let in_doubt = part.change.take().is_some();
         part.stop = StopStep::default();
-        if in_doubt || part.record.is_none() || !cx.guards.admits(guard::NewTermReadsState, own) {
+        if part.record.is_none() || !cx.guards.admits(guard::NewTermReadsState, own && !in_doubt) {
             // 1. A leader asks its source before it cuts. 2. Its term ends, and its next one begins; it asks for its state. 3. The
             // source answers first: nobody knows yet whether the partition still aligns.
             let stale = cx.guards.admits(guard::StateReadBeforeAct, false);

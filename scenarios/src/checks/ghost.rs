@@ -326,6 +326,8 @@ impl PartitionGhost {
         let (from, acked) = (self.true_hw, self.acked.cut(to));
         self.read.cut(to);
         self.true_hw = to;
+        // Whatever was gone below a log start is no excuse for the new one, which begins here.
+        self.floor = self.floor.min(to);
         self.lineage += 1;
         let above = self.members.iter().filter(|m| m.end > to).map(|m| m.slot);
         let above: SmallVec<[u16; 3]> = above.collect();

@@ -10,6 +10,11 @@ use mirrorlab_model::ids::{BrokerId, Offset, PartitionEpoch};
 /// A leader moved its watermark to `to`. True if the rule allows it.
 #[inline]
 pub(super) fn watermark<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, own: usize, to: Offset) -> bool {
+    // A leader that was deposed goes by what it was told in its own term. Where an order that it has not heard of cut that since, it is
+    // not committed any more, whoever still holds it.
+    if g.lead.slot != cx.slot && g.was_cut(to, cx.at.now) {
+        return false;
+    }
     let (mask, isr) = if g.lead.slot == cx.slot { (g.lead.isr | g.lead.proposed, g.lead.isr) } else { believed(cx) };
     let own_epoch = g.members[own].epoch;
     let mut bits = mask;
@@ -48,10 +53,6 @@ fn judge<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, at: usize, own: u
         if (leader.isr | leader.proposed) & (1 << (at as u32 & 31)) == 0 {
             return true;
         }
-    }
-    // It was told that position in its own term: what is gone of it since was cut by an order that it has not heard of.
-    if g.lead.slot != cx.slot && g.was_cut(to, cx.at.now) {
-        return true;
     }
     let expected = format_args!("a watermark that every member of the maximal ISR covers; {to} needs it up to there");
     let got = format_args!("broker {} holds it up to {} (epoch {})", m.slot + 1, m.end, m.epoch);

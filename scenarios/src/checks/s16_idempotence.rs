@@ -28,8 +28,9 @@ pub(super) fn acked<S: Sight>(
     if there.is(expected, next) || g.was_cut(base.plus(1), cx.at.now) {
         return;
     }
-    // A leader that was deposed and did not know it answers for itself, if it was asked for no more: in a term that is over.
-    let alone = acks != -1 && next > g.true_hw;
+    // A leader that was deposed and did not know it answers for itself, if it was asked for no more: in a term that is over, whatever
+    // is committed there since.
+    let alone = acks != -1;
     let has_it = |there: Standing| there.is(expected, next) && there.written_in < g.leader_epoch;
     if alone && g.members.iter().any(|m| stands_at(cx, m.slot, base).is_some_and(has_it)) {
         return;

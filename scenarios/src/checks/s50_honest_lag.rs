@@ -36,7 +36,9 @@ pub(super) fn quiet<S: Sight>(cx: &mut Cx<'_, S>, ghost: &Ghost, g: &PartitionGh
     let Some(origin) = origin.filter(|o| mirror.source_epoch >= o.leader_epoch) else { return };
     let source = cx.roster.broker(cluster, slot_of(origin.leader)).and_then(|n| cx.sight.replica(n, there));
     let (Some(source), Some(own)) = (source, cx.replica(slot_of(g.leader))) else { return };
-    let common = logs::common_end_above(own.log, source.log, g.compacted().max(origin.compacted()));
+    // Either leader may have kept what it had compacted when an order cut the others' logs.
+    let compacted = g.compacted_at(slot_of(g.leader)).max(origin.compacted_at(slot_of(origin.leader)));
+    let common = logs::common_end_above(own.log, source.log, compacted);
     let truly = mirror.source_hw.0 - common.0;
     if lag < truly {
         let expected =

@@ -125,16 +125,22 @@ fn s38_takes_a_term_that_is_heard_of_late_for_what_it_is() {
     );
 }
 
-/// Asked for no more than its own word (acks=1), a leader that was deposed and does not know it gives that.
+/// Asked for no more than its own word (acks=1), a leader that was deposed and does not know it gives that, though the next one has
+/// something else committed there.
 #[test]
 fn s16_takes_the_word_of_a_deposed_leader_for_itself() {
     let acked = |acks, holder: Option<(i32, i32)>| {
         let mut play = committed(2);
         play.change(0, 2, 2, 0b110, 0);
         assert_eq!(play.lead(0, 2, 2), NOTHING);
-        play.append(0, 2, Origin::Client, &placed(&batch(20, 2, 2), 8, 2));
+        let other = placed(&batch(20, 2, 2), 8, 2);
+        play.append(0, 2, Origin::Client, &other);
         if let Some((broker, epoch)) = holder {
             play.store(0, broker, &batch(8, epoch, 2));
+        }
+        if play.replica(0, 3).end == Offset(8) {
+            play.append(0, 3, Origin::Replication, &other);
+            assert_eq!(play.watermark(0, 2, 10), NOTHING);
         }
         let acked = Trace::Acked { partition: P, producer: 1, first: 8, count: 2, base: Offset(8), acks };
         names(&play.at(CLIENT, acked), "S16")
