@@ -149,7 +149,7 @@ impl Log {
                 // The file is as old as the last flush: above the recovery point it may tell of batches that were cut since.
                 let sure = scan.tail_start.map_or(self.recovery_point, |tail| tail.min(self.recovery_point));
                 let known = stored.entries().iter().filter(|entry| entry.start < sure);
-                for entry in known.chain(&merged(stored, scan)) {
+                for entry in known.chain(&merged(stored, scan, sure)) {
                     epochs.assign(entry.epoch, entry.start);
                 }
                 epochs
@@ -163,12 +163,12 @@ impl Log {
     }
 }
 
-/// The epochs of the batches above the recovery point, and those that the file says begin where compaction left no batch to
-/// begin with: only it can know them. What it says against a later batch gives way to that.
-fn merged(stored: &EpochCache, scan: &Scan) -> Vec<EpochEntry> {
+/// The epochs of the batches above the recovery point, and those that the file says begin from `sure` on where compaction left no
+/// batch to begin with: only it can know them. What it says against a later batch gives way to that.
+fn merged(stored: &EpochCache, scan: &Scan, sure: Offset) -> Vec<EpochEntry> {
     let mut entries = scan.tail.entries().to_vec();
     if !scan.gaps.is_empty() {
-        let lost = |e: &&EpochEntry| scan.gaps.iter().any(|(from, to)| *from <= e.start && e.start <= *to);
+        let lost = |e: &&EpochEntry| scan.gaps.iter().any(|(from, to)| *from.max(&sure) <= e.start && e.start <= *to);
         entries.extend(stored.entries().iter().filter(lost));
         entries.sort_unstable_by_key(|e| (e.start, e.epoch));
     }

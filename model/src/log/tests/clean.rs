@@ -335,3 +335,24 @@ fn an_epoch_whose_first_records_are_gone_still_begins_where_it_began() {
     rig.load(LoadFrom { hw: rig.log.end(), cleaned, ..LoadFrom::default() });
     assert_eq!(rig.epochs(), epochs);
 }
+
+// Found by seed 3097 of swarm/lifecycle. 1. As above; then DeleteRecords moves the start into an epoch: the file says that it begins
+// there. 2. Power loss takes the checkpoint of the start. 3. Where nothing is left around the start, the file's word is no beginning.
+#[test]
+fn an_epoch_that_a_former_start_lay_in_begins_where_it_began() {
+    let mut rig = Rig::with(policy());
+    rig.put("a", Some("1"));
+    for (key, epoch) in [("d", 4), ("b", 4), ("b", 4), ("c", 6), ("c", 9), ("b", 9)] {
+        rig.lead(&keyed(&[(key, Some("x"))], -1, -1, false), epoch).unwrap();
+    }
+    rig.close();
+    let epochs = rig.epochs();
+    assert_eq!(epochs, [(1, 0), (4, 1), (6, 4), (9, 5)]);
+    rig.clean(2_000);
+    assert_eq!(rig.records().iter().map(|r| r.0).collect::<Vec<_>>(), [0, 1, 5, 6]);
+    assert_eq!(rig.log.delete_records(&mut rig.guards, Offset(3)), Ok(Offset(3)));
+    rig.flush(FlushUpto::End);
+    let (hw, cleaned) = (rig.log.end(), rig.log.clean_point());
+    rig.load(LoadFrom { hw, cleaned, recovery_point: Offset(5), ..LoadFrom::default() });
+    assert_eq!((rig.bounds().0, rig.epochs()), (0, epochs));
+}
