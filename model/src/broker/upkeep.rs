@@ -230,15 +230,22 @@ impl Broker {
         if changed.is_empty() {
             return;
         }
-        let Some(mut file) = self.flushes.watermarks.take() else { return };
-        let entries = changed.iter().filter_map(|(ix, hw)| self.key(*ix).map(|key| (key, *hw)));
+        let keyed: Vec<_> = changed.iter().filter_map(|(ix, hw)| Some((self.key(*ix)?, *hw))).collect();
+        if let Some(written) = self.write_watermarks(&keyed, cx) {
+            self.flush_checkpoint(written, cx);
+        }
+    }
+
+    /// Writes high watermarks that moved.
+    fn write_watermarks(&mut self, keyed: &[(PartitionKey, Offset)], cx: &mut Cx) -> Option<Result<FileId, DiskError>> {
+        let mut file = self.flushes.watermarks.take()?;
         let written = if file.wants_rewrite(self.replicas.len()) {
             file.rewrite(cx.disk, self.all_offsets(|log| log.high_watermark()))
         } else {
-            file.update(cx.disk, entries)
+            file.update(cx.disk, keyed.iter().copied())
         };
-        self.flush_checkpoint(written, cx);
         self.flushes.watermarks = Some(file);
+        Some(written)
     }
 
     fn checkpoint_logs(&mut self, cx: &mut Cx) {
@@ -280,7 +287,7 @@ impl Broker {
     }
 
     /// What a task ends with that cut logs below their recovery points: one write of the checkpoint for all of them. A log whose
-    /// start fell with the cut has that written too: a start above its end would empty it at the next boot.
+    /// start or watermark fell with the cut has that written too: a start above its end would empty it at the next boot.
     pub(crate) fn checkpoint_cuts(&mut self, cx: &mut Cx) {
         if self.replicas.lowered.is_empty() {
             return;
@@ -300,7 +307,11 @@ impl Broker {
         }
         let keyed: Vec<_> = cut.iter().map(|(key, p)| (*key, p.recovery_point, p.start)).collect();
         let clean: Vec<_> = cut.iter().filter_map(|(key, p)| Some((*key, p.clean?))).collect();
+        let watermarks: Vec<_> = cut.iter().map(|(key, p)| (*key, p.watermark)).collect();
         let mut files = self.write_points(&keyed, cx);
+        if !cx.guards.admits(log_guard::WatermarkCutWithLog, false) {
+            files.extend(self.write_watermarks(&watermarks, cx));
+        }
         if !clean.is_empty() && !cx.guards.admits(log_guard::CleanPointCutWithLog, false) {
             files.extend(self.write_clean_points(&clean, cx));
         }

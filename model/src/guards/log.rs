@@ -44,6 +44,7 @@ registry! { base 0;
     guard CleanPointAfterSwap: "The cleaner's checkpoint names a log clean only when the swap is durable.", "Kafka LogCleaner.doneCleaning", ["S51"];
     guard CleanPointCutWithLog: "What is known to be clean falls with the log, on disk before the log grows again.", "Kafka LogCleanerManager.maybeTruncateCheckpoint", ["S51"];
     guard HighWatermarkWithinLog: "The high watermark lies between log start and log end.", "REP-26, S7", ["S7", "S21"];
+    guard WatermarkCutWithLog: "A high watermark that falls with the log is checkpointed before the log grows again.", "found by seed 1583 of swarm/lifecycle; REP-26", ["S51"];
     guard HighWatermarkFollowsCut: "The high watermark falls with a truncation.", "REP-26", ["S7"];
     guard HighWatermarkLiftedByReset: "After a full truncation the high watermark is the new start.", "R19, KAFKA-9491", ["S21", "L13"];
     guard LogStartWithinHighWatermark: "The log start is not raised above the high watermark.", "RET-11, S21", ["S21"];

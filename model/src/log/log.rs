@@ -101,6 +101,8 @@ pub struct Lowered {
     pub start: Offset,
     /// Up to where it is clean, if it was ever cleaned.
     pub clean: Option<Offset>,
+    /// Its high watermark.
+    pub watermark: Offset,
     /// For [`Log::on_point_durable`].
     pub generation: u32,
 }
@@ -181,7 +183,13 @@ impl Log {
         self.flags.lowered |= to < self.recovery_point;
         self.recovery_point = self.recovery_point.min(to);
     }
-    /// Whether recovery point, start or clean point fell and no durable checkpoint is known to say so: the generation that
+    /// Lowers the high watermark with the log's end. 1. It falls, and the log grows again, with what nobody committed. 2. The process
+    /// dies. 3. The checkpoint of before is at hand: all of that counts as committed, and is compacted.
+    pub(super) fn lower_watermark(&mut self, guards: &mut Guards, to: Offset) {
+        self.flags.lowered |= !guards.admits(guard::WatermarkCutWithLog, to >= self.high_watermark);
+        self.high_watermark = to;
+    }
+    /// Whether recovery point, start, clean point or watermark fell and no durable checkpoint is known to say so: the generation that
     /// [`Self::on_point_durable`] wants back, once it does.
     #[must_use]
     pub fn lowered(&self) -> Option<u32> {
@@ -190,8 +198,9 @@ impl Log {
     /// What has to be checkpointed before a log that was cut may grow again.
     #[must_use]
     pub fn points(&self) -> Option<Lowered> {
-        let (recovery_point, start, clean) = (self.recovery_point, self.start, self.clean_point());
-        self.lowered().map(|generation| Lowered { recovery_point, start, clean, generation })
+        let (recovery_point, start, clean, watermark) =
+            (self.recovery_point, self.start, self.clean_point(), self.high_watermark);
+        self.lowered().map(|generation| Lowered { recovery_point, start, clean, watermark, generation })
     }
     /// The checkpoint that was written in this generation is durable. One of an older generation says nothing: the log was cut
     /// again since.

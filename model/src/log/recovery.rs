@@ -102,7 +102,10 @@ impl Log {
         let mut log = Self::over(dir, active, start);
         log.closed = (!closed.is_empty()).then(|| Box::new(closed));
         log.end = scan.end.max(start);
-        log.high_watermark = from.hw.clamp(log.start, log.end);
+        log.high_watermark = from.hw.max(log.start);
+        if log.high_watermark > log.end {
+            log.lower_watermark(guards, log.end);
+        }
         log.recovery_point = if trust { log.end } else { from.recovery_point.max(Offset::ZERO) };
         log.lower_recovery_point(log.end);
         log.flags = Flags { names: !from.clean, home: !from.clean, producers: scan.producers, ..log.flags };

@@ -75,7 +75,7 @@ impl Log {
     fn tables_follow_cut(&mut self, disk: &mut dyn Disk, guards: &mut Guards) -> Result<(), DiskError> {
         let end = self.end;
         if !guards.admits(guard::HighWatermarkFollowsCut, self.high_watermark <= end) {
-            self.high_watermark = end;
+            self.lower_watermark(guards, end);
         }
         if !guards.admits(guard::RecoveryPointCutWithLog, self.recovery_point <= end) {
             self.lower_recovery_point(end);
@@ -148,7 +148,7 @@ impl Log {
         self.flags.lowered |= at < self.start;
         (self.start, self.end) = (at, at);
         if !guards.admits(guard::HighWatermarkLiftedByReset, self.high_watermark == at) {
-            self.high_watermark = at;
+            self.lower_watermark(guards, at);
         }
         self.lower_recovery_point(at);
         self.generation += 1;

@@ -15,10 +15,12 @@ pub(super) fn entered<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, befo
             continue;
         }
         let m = g.members[at];
-        if m.known() && g.lacks(m.end) && g.excuse().is_none() {
+        let lacks = m.known() && g.lacks(m.end);
+        if lacks && g.excuse().is_none() {
             let expected = format_args!("an ISR member that reached what is committed ({})", g.true_hw);
             cx.broken_at("S14", m.slot, expected, format_args!("it enters with its log end at {}", m.end));
-        } else {
+        } else if !lacks {
+            // Who lacks it has lost it since its leader asked for it: it is out again once it registers.
             g.members[at].absolve();
         }
     }
