@@ -64,8 +64,9 @@ pub(super) fn cleaned<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: 
     holds(cx, g, cx.slot);
 }
 
-/// A log was read anew: what was compacted had been durable, and is there in its old form or in the new one.
-pub(super) fn recovered<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, end: Offset, wiped: bool) {
+/// A log was read anew: what was compacted had been durable, and is there in its old form or in the new one; unless the disk
+/// was `wiped`, or S15 knows why the log is `shorter`: its process died in the middle of a cut, or bits of it flipped.
+pub(super) fn recovered<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, end: Offset, wiped: bool, shorter: bool) {
     let slot = cx.slot;
     let before = g.member(slot).map_or(end, |(_, m)| m.end);
     let Some(known) = g.more.as_mut().and_then(|more| more.compaction.as_mut()) else { return };
@@ -73,7 +74,7 @@ pub(super) fn recovered<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, en
     if wiped || end < before {
         known.shortened(slot, if wiped { Offset::ZERO } else { end });
     }
-    if end < own && !wiped {
+    if end < own && !wiped && !shorter {
         cx.broken(
             "S51",
             format_args!("what was compacted up to {own}, in one form or the other"),

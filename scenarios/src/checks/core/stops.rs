@@ -122,7 +122,7 @@ pub(super) fn recovered<S: Sight>(
     if rotten && end < g.members[own].end {
         g.members[own].set_rotten();
     }
-    s51_legal_compaction::recovered(cx, g, end, stop == Some(Stop::Wiped));
+    s51_legal_compaction::recovered(cx, g, end, stop == Some(Stop::Wiped), inside || rotten);
     if inside && g.mirrored && g.members[own].known() {
         // Copied in the task that the crash fell into: there was nobody to look at then.
         let from = g.members[own].hw;
