@@ -122,7 +122,9 @@ pub(super) fn recovered<S: Sight>(
     if rotten && end < g.members[own].end {
         g.members[own].set_rotten();
     }
-    s51_legal_compaction::recovered(cx, g, end, stop == Some(Stop::Wiped), inside || rotten);
+    // It may have died in the task that let its log begin anew, where its leader's begins, or at all.
+    let emptied = inside && (start == end || g.floor > g.members[own].end);
+    s51_legal_compaction::recovered(cx, g, end, stop == Some(Stop::Wiped), emptied || rotten);
     if inside && g.mirrored && g.members[own].known() {
         // Copied in the task that the crash fell into: there was nobody to look at then.
         let from = g.members[own].hw;
