@@ -192,6 +192,7 @@ impl Rig {
             if *coordinates {
                 manager.after(*now, &mut task, &mut cx);
             }
+            task.replicas.settle_lowered();
             if !flush(task.replicas, *now, &mut cx) {
                 break;
             }

@@ -57,6 +57,15 @@ pub struct Rig {
     policy: TopicPolicy,
 }
 
+impl Replicas {
+    /// What fell with a cut is checkpointed at once.
+    pub fn settle_lowered(&mut self) {
+        for (partition, points) in self.take_lowered() {
+            self.on_point_durable(partition, points.generation);
+        }
+    }
+}
+
 impl Node {
     /// Calls with a context over this node's parts; trace events are kept.
     pub fn with<R>(&mut self, call: impl FnOnce(&mut Replicas, &mut ReplicaFetchers, &mut Cx) -> R) -> R {
@@ -69,6 +78,7 @@ impl Node {
             next_conn: &mut self.next_conn,
         };
         let result = call(&mut self.replicas, &mut self.fetchers, &mut cx);
+        self.replicas.settle_lowered();
         self.trace.extend(self.out.trace.drain(..).map(|event| event.trace));
         result
     }

@@ -41,6 +41,9 @@ impl Member {
     /// See [`Member::aligned_early`].
     const EARLY: u16 = 512;
 
+    /// See [`Member::cut_short`].
+    const SHORT: u16 = 1024;
+
     /// Nothing is known of it yet.
     #[must_use]
     pub fn new(slot: u16) -> Self {
@@ -105,6 +108,16 @@ impl Member {
     /// See [`Member::cut_inside`].
     pub fn set_cut_inside(&mut self, on: bool) {
         self.put(Self::INSIDE, on);
+    }
+    /// That task may have cut even what was committed, of which a part may be gone: an alignment was under way, or all of the log
+    /// lay below where its leader's begins.
+    #[must_use]
+    pub fn cut_short(&self) -> bool {
+        self.flags & (Self::INSIDE | Self::SHORT) == Self::INSIDE | Self::SHORT
+    }
+    /// See [`Member::cut_short`].
+    pub fn set_cut_short(&mut self, on: bool) {
+        self.put(Self::SHORT, on);
     }
     /// Its broker stopped in order, and its log was not taken up since, whatever further lives came to an end.
     #[must_use]

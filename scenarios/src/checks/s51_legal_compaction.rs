@@ -65,7 +65,7 @@ pub(super) fn cleaned<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, to: 
 }
 
 /// A log was read anew: what was compacted had been durable, and is there in its old form or in the new one; unless the disk
-/// was `wiped`, or S15 knows why the log is `shorter`: its process died while it began anew, or bits of it flipped.
+/// was `wiped`, or S15 knows why the log is `shorter`: its process died in the middle of a cut, or bits of it flipped.
 pub(super) fn recovered<S: Sight>(cx: &mut Cx<'_, S>, g: &mut PartitionGhost, end: Offset, wiped: bool, shorter: bool) {
     let slot = cx.slot;
     let before = g.member(slot).map_or(end, |(_, m)| m.end);

@@ -7,7 +7,7 @@ use crate::checks::member::Member;
 use crate::checks::report::At;
 use crate::checks::roster::{Part, Place};
 use crate::checks::sight::{LogSight, Sight};
-use crate::checks::{damage, logs, s09_epochs, s15_recovery, s51_legal_compaction, walk};
+use crate::checks::{damage, logs, s04_candidate_completeness, s09_epochs, s15_recovery, s51_legal_compaction, walk};
 use mirrorlab_model::ids::{LeaderEpoch, NodeId, Offset, PartitionIx};
 
 impl Core {
@@ -29,8 +29,10 @@ impl Core {
         if let Some(Place { cluster, part: Part::Broker(slot) }) = self.roster.place(node) {
             if let Some(c) = self.ghost.clusters.get_mut(usize::from(cluster)) {
                 for g in &mut c.partitions {
+                    let (aligns, floor) = (s04_candidate_completeness::aligns(g), g.floor);
                     if let Some((_, m)) = g.member(slot) {
                         m.set_cut_inside(true);
+                        m.set_cut_short(aligns || floor > m.end);
                     }
                 }
             }
@@ -122,9 +124,8 @@ pub(super) fn recovered<S: Sight>(
     if rotten && end < g.members[own].end {
         g.members[own].set_rotten();
     }
-    // It may have died in the task that let its log begin anew, where its leader's begins, or at all.
-    let emptied = inside && (start == end || g.floor > g.members[own].end);
-    s51_legal_compaction::recovered(cx, g, end, stop == Some(Stop::Wiped), emptied || rotten);
+    let short = g.members[own].cut_short() || (inside && start == end);
+    s51_legal_compaction::recovered(cx, g, end, stop == Some(Stop::Wiped), short || rotten);
     if inside && g.mirrored && g.members[own].known() {
         // Copied in the task that the crash fell into: there was nobody to look at then.
         let from = g.members[own].hw;
