@@ -255,6 +255,10 @@ pub fn main() -> ExitCode {
         Command::Report { path, html, junit, json } if sweep::report::is_sweep(&path) => {
             sweep::report::report(&path, &sweep::report::Wanted { html, junit, json, quiet: false })
         }
+        Command::Report { junit: Some(_), .. } => {
+            let problem = Problem::new(Fault::Command, "conflict", "--junit is for the folder of a sweep");
+            Err(Diagnostics::one("command line", problem.help("leave it out, or name such a folder")))
+        }
         Command::Report { path, json, .. } if hunt::is_hunt(&path) => hunt::report(&path, json),
         Command::Report { path, html, .. } => report(&path, html.as_deref()),
         Command::Sweep(args) => sweep::main(&args),

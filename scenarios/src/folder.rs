@@ -156,9 +156,17 @@ impl Held {
         let held = Self { _folder: open };
         match crate::sweep::resume::kind(folder) {
             Some(kind) => Err(holds(folder, &format!("a {kind}"))),
+            None if is_foreign(folder) => Err(holds(folder, "something else")),
             None => Ok(held),
         }
     }
+}
+
+/// Whether a folder has a summary or a page that nobody here left there.
+pub(crate) fn is_foreign(folder: &Path) -> bool {
+    let left = [load::SUMMARY, "report.html"].iter().any(|name| folder.join(name).exists());
+    let begins = |bytes: Vec<u8>| bytes.starts_with(crate::plan::BEGIN.as_bytes());
+    left && load::record(folder).is_err() && !fs::read(folder.join(PLAN)).is_ok_and(begins)
 }
 
 /// That a folder is of something else.

@@ -103,7 +103,8 @@ pub struct Plan {
 }
 
 /// The first line of a plan's text.
-const BEGIN: &str = "# A plan of mirrorlab, which replays alone. It is whole if its last line is `# end of the plan`.";
+pub(crate) const BEGIN: &str =
+    "# A plan of mirrorlab, which replays alone. It is whole if its last line is `# end of the plan`.";
 /// The last one.
 const END: &str = "# end of the plan";
 

@@ -54,6 +54,8 @@ pub fn absence(options: &Options<'_>) -> Result<u8, Diagnostics> {
 fn verdict(absence: &Absence) -> Verdict {
     match absence.record.verdict {
         Verdict::Pass if !absence.violations().is_empty() => Verdict::Stall,
+        // No pair of runs was compared.
+        Verdict::Pass if absence.tried.iter().all(|tried| matches!(tried.came, Came::Apart(_))) => Verdict::Vacuous,
         verdict => verdict,
     }
 }
@@ -100,7 +102,8 @@ fn text(path: &str, label: &str, plan: &Plan, absence: &Absence, plans: &[Option
     for (tried, plan) in absence.tried.iter().zip(plans) {
         let (word, more) = words(&tried.came);
         let at = tried.decision.at.as_secs_f64();
-        let what = format!("{} at {at:.6} s, {} away for {}", tried.decision.what, tried.node, tried.lasting);
+        let away = tried.lasting.0 as f64 / 1e9;
+        let what = format!("{} at {at:.6} s, {} away for {away:.3} s", tried.decision.what, tried.node);
         out.push_str(&format!("{word:<12}{what}\n"));
         if !more.is_empty() {
             out.push_str(&format!("            {more}\n"));
@@ -114,9 +117,9 @@ fn text(path: &str, label: &str, plan: &Plan, absence: &Absence, plans: &[Option
     let tried = absence.tried.len();
     let verdict = match harmed {
         0 if tried == 0 => {
-            "pass: nobody may be absent at any decision: every node is needed, or a fault is under way".to_owned()
+            "vacuous: nobody may be absent at any decision: every node is needed, or a fault is under way".to_owned()
         }
-        0 if tried == apart => "pass: no pair of runs could be compared".to_owned(),
+        0 if tried == apart => "vacuous: no pair of runs could be compared".to_owned(),
         0 => format!("pass: {} absences changed nothing", tried - apart),
         n => format!("stall: L18, {n} of {tried} absences did harm"),
     };

@@ -68,7 +68,11 @@ pub fn coverage(paths: &[PathBuf]) -> Result<u8, Diagnostics> {
         }
     }
     if runs == 0 {
-        let problem = Problem::new(Fault::Command, "no-run", "there is no summary.json in what --coverage names");
+        let problem = Problem::new(
+            Fault::Command,
+            "no-run",
+            "no summary.json in what --coverage names is a run's, or can be read",
+        );
         return Err(Diagnostics::one("command line", problem.help("name run folders: `runs/latest`, or all: `runs`")));
     }
     if sweeps > 0 {

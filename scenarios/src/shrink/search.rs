@@ -3,6 +3,7 @@
 use super::case;
 use super::memory::Memory;
 use super::passes::quirks_on;
+use super::times;
 use super::trial::{self, Bounds, Outcome};
 use super::{Budget, Measure};
 use crate::format::types::Topic;
@@ -54,6 +55,8 @@ pub(super) struct Search<'m> {
     pub events: u64,
     /// What a case must not come to without what is switched.
     pub control: Control,
+    /// How long the original's last phase was, once it is shorter: who is only late in the shorter one does not stall.
+    pub whole_wait: Option<Value>,
     budget: Budget,
     vocabulary: Arc<Vocabulary>,
     bounds: Bounds,
@@ -85,6 +88,7 @@ impl<'m> Search<'m> {
             tries: 0,
             events: 0,
             control,
+            whole_wait: None,
             budget,
             vocabulary,
             bounds,
@@ -128,7 +132,7 @@ impl<'m> Search<'m> {
         if outcome.signature.as_ref() != Some(&self.target) || !is_less(&outcome, &self.outcome) {
             return false;
         }
-        if !self.is_of_the_mutant(&plan) {
+        if !self.is_of_the_mutant(&plan) || !self.stalls_for_good(&candidate) {
             return false;
         }
         self.memory.better(&plan, &outcome, self.tries);
@@ -149,6 +153,16 @@ impl<'m> Search<'m> {
         };
         self.events += outcome.events;
         outcome
+    }
+
+    /// Whether a case that stalls within a shorter last phase still does when it has as long as the original had.
+    fn stalls_for_good(&mut self, candidate: &Table) -> bool {
+        let Some(wait) = self.whole_wait.clone() else { return true };
+        let mut case = candidate.clone();
+        times::set_phase(&mut case, "converge", wait);
+        let Some(plan) = case::plan(&case, &self.vocabulary) else { return false };
+        let key = xxhash_rust::xxh3::xxh3_64(case::text(&case).as_bytes());
+        self.outcome_of(key, &plan).signature.as_ref() == Some(&self.target)
     }
 
     /// Whether a case that fails needs for it what is switched.

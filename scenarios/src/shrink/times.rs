@@ -3,7 +3,7 @@
 
 use super::case::{cast, entry_mut, instant, spelled, steps, time, with_steps, word};
 use super::search::{Control, Search};
-use crate::units::{Quantity, Rate, Time};
+use crate::units::{Quantity, Rate};
 use toml::{Table, Value};
 
 /// A millisecond: no time of a plan is made shorter.
@@ -24,14 +24,6 @@ pub(super) fn cut_the_end(search: &mut Search<'_>) {
         for end in ends.into_iter().filter(|end| *end <= safety).rev() {
             done = done || search.attempt_edit(|case| end_at(case, end));
         }
-        // The last phase never came.
-        for time in ["1 s", "10 s"] {
-            if phase(&search.best, "converge") > Time::read(time).ok().map(|t| t.0)
-                && search.attempt_edit(|case| set_phase(case, "converge", Value::String(time.to_owned())))
-            {
-                break;
-            }
-        }
         return;
     }
     let last = steps(&search.best).iter().filter_map(instant).max().unwrap_or(0);
@@ -49,20 +41,21 @@ pub(super) fn less_to_wait(search: &mut Search<'_>) {
         return;
     }
     search.control = Control::Converges;
+    search.whole_wait = search.best.get("phases").and_then(|phases| phases.get("converge")).cloned();
     for wait in [10_000_000_000, 30_000_000_000, 60_000_000_000] {
         let is_less = phase(&search.best, "converge").is_some_and(|now| wait < now);
         if is_less && search.attempt_edit(|case| set_phase(case, "converge", spelled(wait))) {
             return;
         }
     }
-    search.control = Control::Differs;
+    (search.control, search.whole_wait) = (Control::Differs, None);
 }
 
 fn phase(case: &Table, name: &str) -> Option<u64> {
     time(case.get("phases")?.as_table()?, name)
 }
 
-fn set_phase(case: &mut Table, name: &str, value: Value) {
+pub(super) fn set_phase(case: &mut Table, name: &str, value: Value) {
     if let Some(Value::Table(phases)) = case.get_mut("phases") {
         phases.insert(name.to_owned(), value);
     }

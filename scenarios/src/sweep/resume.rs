@@ -78,6 +78,7 @@ fn is_fit<L: Headed>(folder: &Path) -> Result<(), Diagnostics> {
     }
     match kind(folder) {
         Some(other) if other != L::OF => Err(folder::holds(folder, &format!("a {other}"))),
+        None if folder::is_foreign(folder) => Err(folder::holds(folder, "something else")),
         _ => Ok(()),
     }
 }

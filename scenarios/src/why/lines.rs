@@ -50,20 +50,23 @@ pub(super) fn of(run: &Run, record: &Record, violation: &Violation, most: usize)
     let Some(causes) = world.causes() else { return (Vec::new(), 0) };
     let place = Place::of(&violation.at, world, &run.lab().setup, causes.trace());
     let past = causes.past(violation.step, world.nodes().len());
-    let mut lines = traced(run, causes, &place, &past);
+    let mut lines = traced(run, causes, &place, &past, violation.step);
     lines.extend(strikes(record, violation.step));
     lines.extend(starts(run, causes, &place, &past));
     lines.extend(path(run, causes, &place, violation.step));
     lines.sort_by_key(|line| line.step);
-    cut(fold(lines), most)
+    let mut lines = fold(lines);
+    // What became one stands where the last of it was.
+    lines.sort_by_key(|line| line.step);
+    cut(lines, most)
 }
 
 fn name(run: &Run, node: NodeId) -> String {
     run.lab().world.node(node).name.to_string()
 }
 
-/// Trace events in the past that touch the place.
-fn traced(run: &Run, causes: &Causes, place: &Place, past: &[u64]) -> Vec<Line> {
+/// Trace events in the past that touch the place. What the event says that broke it is never cut.
+fn traced(run: &Run, causes: &Causes, place: &Place, past: &[u64], broke: u64) -> Vec<Line> {
     let (world, setup) = (&run.lab().world, &run.lab().setup);
     let mut lines = Vec::new();
     for (step, event) in causes.trace() {
@@ -75,7 +78,12 @@ fn traced(run: &Run, causes: &Causes, place: &Place, past: &[u64]) -> Vec<Line> 
             let all = setup.producers.iter().chain(&setup.consumers);
             all.clone().find(|client| client.node == event.node).map(|client| client.cluster)
         });
-        let Some(words) = cluster.and_then(|cluster| words::of(&event.trace, cluster, place)) else { continue };
+        let told = cluster.and_then(|cluster| words::of(&event.trace, cluster, place));
+        let told = told.or_else(|| words::at_the_end(&event.trace).filter(|_| *step == broke));
+        let Some(mut words) = told else { continue };
+        if *step == broke {
+            words.weight = CAUSE;
+        }
         let at = causes.event(*step).map_or(Nanos::ZERO, |noted| noted.at);
         // Every broker is let in before the story begins.
         if matches!(event.trace, Trace::BrokerFenced { .. }) && at < run.base() {

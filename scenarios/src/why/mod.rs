@@ -36,6 +36,8 @@ pub struct Why {
     pub violation: Violation,
     /// How many broke with it.
     pub others: usize,
+    /// What is switched: `guard X off`, `quirk Y on`.
+    pub switched: Vec<String>,
     /// When the safety phase began: steps of the plan count from there.
     pub base: Nanos,
     lines: Vec<Line>,
@@ -50,7 +52,10 @@ pub struct Why {
 /// A config entry that the model does not take.
 pub fn why(plan: &Plan, reseeds: u32) -> Result<Option<Why>, crate::lab::BadConfig> {
     let job = Job { path: String::new(), plan: plan.clone() };
+    let off = plan.stage.guards_off.iter().map(|name| format!("guard {name} off"));
+    let switched = off.chain(plan.stage.quirks.iter().map(|name| format!("quirk {name} on"))).collect();
     let Some(mut why) = on_fresh_runtime(plan.seed, async move || look_back(job))? else { return Ok(None) };
+    why.switched = switched;
     if reseeds > 0 {
         why.decided = Some(decided::when(plan, &signature(&why.violation), why.base, &why.violation, reseeds));
     }
@@ -64,7 +69,8 @@ fn look_back(job: Job) -> Result<Option<Why>, crate::lab::BadConfig> {
     let Some(record) = record.filter(|record| !record.violations.is_empty()) else { return Ok(None) };
     let violation = record.violations[0].clone();
     let (lines, left_out) = lines::of(&run, &record, &violation, PAST_MAX);
-    Ok(Some(Why { others: record.violations.len() - 1, violation, base: run.base(), lines, left_out, decided: None }))
+    let (others, switched) = (record.violations.len() - 1, Vec::new());
+    Ok(Some(Why { others, switched, violation, base: run.base(), lines, left_out, decided: None }))
 }
 
 impl Why {
@@ -77,6 +83,9 @@ impl Why {
         let _ = writeln!(out, "{} in {}{others}: {}", violation.id, violation.at, violation.says);
         let _ = writeln!(out, "  expected  {}", violation.expected);
         let _ = writeln!(out, "  got       {}", violation.got);
+        if !self.switched.is_empty() {
+            let _ = writeln!(out, "  with      {}", self.switched.join(", "));
+        }
         let _ = writeln!(out, "  instants of the plan's steps count from {}", seconds(self.base));
         if self.left_out > 0 {
             let _ = writeln!(out, "… {} more of its past", self.left_out);

@@ -24,6 +24,9 @@ fn the_past_fits_a_screen_and_names_what_led_to_it() {
     let text = why.text();
     assert!(text.lines().count() <= SCREEN, "{text}");
     assert!(text.contains("to 0 (divergence from its leader)"), "{text}");
+    assert!(text.contains("  with      guard ReconcileByEpoch off"), "{text}");
+    let last = why.lines.last().map(|line| line.step);
+    assert_eq!(last, Some(why.violation.step), "what broke it is told last: {text}");
     // Replicas are told by the ids of their brokers, not by their places in a list.
     assert!(text.contains("in-sync replicas {") && !text.contains("replicas {0"), "{text}");
     assert!(text.contains("<- FetchResponse of west/broker-") || text.contains("gets FetchResponse of"), "{text}");

@@ -172,8 +172,20 @@ fn about_mirrors(trace: &Trace, cluster: u8, place: &Place) -> Option<Words> {
     })
 }
 
+fn node(weight: u8, what: String) -> Words {
+    Words { weight, what, partition: None, span: None, tail: String::new() }
+}
+
+/// What is told of the event that broke it, and would be noise before.
+pub(super) fn at_the_end(trace: &Trace) -> Option<Words> {
+    Some(match *trace {
+        Trace::MetadataCommitted { end, .. } => node(CAUSE, format!("has committed the metadata log up to {end}")),
+        Trace::MetadataApplied { end, .. } => node(CAUSE, format!("has applied the metadata log up to {end}")),
+        _ => return None,
+    })
+}
+
 fn about_nodes(trace: &Trace) -> Option<Words> {
-    let node = |weight, what: String| Words { weight, what, partition: None, span: None, tail: String::new() };
     Some(match *trace {
         Trace::BrokerFenced { broker, fenced } => {
             node(MIDDLE, format!("broker {broker} {}", if fenced { "fenced" } else { "in service" }))
