@@ -75,5 +75,6 @@ registry! { base 256;
     guard StatesOfPresentTerm: "A state that a leader wrote before its term ended is not committed behind the next one's reading.", "found by seed 3019 of swarm/elections; decision 11", ["S38", "S37", "L10"];
     guard FailedStopBeginsAnew: "A stop that failed begins with its position again when it is retried.", "found by seed 115 of mirror/chaos_inside_a_task; decisions 12, 13", ["L10", "L11", "L9"];
     guard StopEndsSessionThatBegan: "A stop that waited behind MIRRORING notes where the log ends, not that nothing was mirrored.", "decision 7, spec 2.6; found by seed 803 of swarm/lifecycle", ["S39"];
+    guard StatesOfLaterTermsWait: "What a leader of a later term wrote is not acted on by who leads an earlier one.", "found by seed 1900 of swarm/lifecycle; decision 32", ["S39", "S33"];
     guard StateReadBeforeAct: "Who asks for its state in a new term does nothing for the former one's until it is told.", "C05, spec 2.4; found by seed 20 of swarm/lifecycle", ["S38"];
 }

@@ -146,6 +146,12 @@ impl MirrorManager {
         if !cx.guards.admits(guard::StatesToldAreThisMirrors, !other) {
             return self.ask_again(now, partition);
         }
+        // 1. Metadata is late at a broker that led for a moment. 2. Its successor leads, is to stop, and notes the position. 3. The broker
+        // hears that it leads, asks, and goes on with that stop: its marker takes the place of what was mirrored since.
+        let later = record.leader_epoch > part.leader_epoch;
+        if !cx.guards.admits(guard::StatesOfLaterTermsWait, !later) {
+            return self.ask_again(now, partition);
+        }
         let for_good = record.state == MirrorState::Failed && record.attempt < 0;
         let revived = for_good && cx.guards.quirk(quirk::ForGoodIsRetried);
         part.take(StateRecord { attempt: if revived { 0 } else { record.attempt }, ..record });
