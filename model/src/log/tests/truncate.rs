@@ -167,3 +167,27 @@ fn a_log_that_was_cut_below_its_start_waits_for_the_checkpoint_too() {
     rig.log.on_point_durable(points.generation);
     assert_eq!(rig.follow(&[at(0, 2, 5)], 2).unwrap().batches, 1);
 }
+
+// Found by seed 1583 of swarm/lifecycle. 1. An alignment empties a log, and its watermark falls; nothing of it was flushed. 2. It grows
+// again, with what nobody committed. 3. Its process dies: the checkpoint of before vouches for that.
+#[test]
+fn a_watermark_that_fell_with_a_cut_waits_for_the_checkpoint_too() {
+    for on in [true, false] {
+        let mut rig = Rig::new();
+        rig.guards.set(guard::WatermarkCutWithLog, on);
+        rig.follow(&[at(0, 1, 10)], 1).unwrap();
+        rig.hw(10);
+        rig.log.truncate_to(&mut rig.disk, &mut rig.guards, Offset(4)).unwrap();
+        assert_eq!((rig.log.high_watermark(), rig.log.recovery_point()), (Offset(0), Offset(0)));
+        assert_eq!(rig.log.points().map(|points| points.watermark), on.then_some(Offset(0)));
+        assert_eq!(rig.follow(&[at(0, 2, 5)], 2).unwrap().batches, u32::from(!on));
+        if let Some(generation) = rig.log.lowered() {
+            rig.log.on_point_durable(generation);
+            assert_eq!(rig.follow(&[at(0, 2, 5)], 2).unwrap().batches, 1);
+        }
+        // So it is after power loss, which cuts what the checkpoint counts.
+        let from = LoadFrom { hw: Offset(9), ..LoadFrom::default() };
+        let (log, _) = Log::load(&mut rig.disk, rig.dir, from, &mut rig.guards, &rig.policy).unwrap();
+        assert_eq!((log.high_watermark(), log.lowered().is_some()), (Offset(5), on));
+    }
+}

@@ -1,6 +1,6 @@
 //! What a log has to be when it is there again, by how its process ended; and where one begins that was cut.
 
-use super::fake::{batch, node, P};
+use super::fake::{batch, node, Play, P};
 use super::{committed, NOTHING};
 use crate::checks::excuses::Excuse;
 use crate::checks::ghost::Stop;
@@ -19,6 +19,23 @@ fn s14_sees_a_short_replica_in_the_isr_after_a_lossy_stop() {
     let mut play = committed(2);
     play.core.on_stop(&play.world, node(0, 3), Stop::Lossy, None);
     assert_eq!(play.at(node(0, 3), Trace::Registered { broker: BrokerId(3), epoch: 9, clean: false }), ["S14"]);
+}
+
+/// 1. A leader asks for a follower in the ISR, and is cut off. 2. The follower's disk is replaced. 3. The controller hears the leader before
+/// it hears the follower register: the ISR has one that holds nothing, until it does.
+#[test]
+fn s14_takes_nobody_back_that_lacks_what_is_committed() {
+    let mut play = committed(1);
+    play.change(0, 1, 1, 0b011, 0);
+    play.core.on_stop(&play.world, node(0, 3), Stop::Wiped, None);
+    play.shorten(0, 3, 0);
+    assert_eq!(play.change(0, 1, 1, 0b111, 0), NOTHING);
+    let is_lossy = |play: &mut Play| play.core.ghost.clusters[0].partition(P).members[2].lossy();
+    assert!(is_lossy(&mut play));
+    play.change(0, 1, 1, 0b011, 0);
+    play.core.ghost.clusters[0].partition(P).members[2].set_end(Offset(8));
+    assert_eq!(play.change(0, 1, 1, 0b111, 0), NOTHING);
+    assert!(!is_lossy(&mut play));
 }
 
 #[test]
