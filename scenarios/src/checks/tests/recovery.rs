@@ -21,8 +21,8 @@ fn s14_sees_a_short_replica_in_the_isr_after_a_lossy_stop() {
     assert_eq!(play.at(node(0, 3), Trace::Registered { broker: BrokerId(3), epoch: 9, clean: false }), ["S14"]);
 }
 
-/// 1. A leader asks for a follower in the ISR, and is cut off. 2. The follower's disk is replaced. 3. The controller hears the leader before
-/// it hears the follower register: the ISR has one that holds nothing, until it does.
+// 1. A leader asks for a follower in the ISR, and is cut off. 2. The follower's disk is replaced. 3. The controller hears the leader before
+// it hears the follower register: the ISR has one that holds nothing, until it does.
 #[test]
 fn s14_takes_nobody_back_that_lacks_what_is_committed() {
     let mut play = committed(1);
