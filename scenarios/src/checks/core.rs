@@ -1,5 +1,5 @@
 //! Which event goes to which check: one static match by kind, nothing is broadcast (measured.md, 7). A step that traced
-//! nothing costs one comparison. [`stops`] is how processes end and come back, [`sweeps`] what looks at everything.
+//! nothing costs one comparison. `stops` is how processes end and come back, `sweeps` what looks at everything.
 
 mod stops;
 mod sweeps;

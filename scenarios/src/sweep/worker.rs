@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 pub struct Task {
     /// The scenario file.
     pub file: String,
-    /// What it is known by ([`super::hash`]), of a file that was read before: it must still be that one.
+    /// What it is known by (`super::hash`), of a file that was read before: it must still be that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
     /// The seed.
