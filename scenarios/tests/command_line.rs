@@ -331,6 +331,34 @@ fn outputs_are_looked_at_first_and_plain() {
     assert!(told.contains("INFO") && !told.contains('\u{1b}'), "{told}");
 }
 
+/// A summary or a page that somebody else keeps in a folder stays; a folder of ours is written anew. What has no JUnit form says so.
+#[test]
+fn the_files_of_others_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let short = scenarios().join("replication/short.toml");
+    let short = short.to_str().unwrap();
+    let code = |arguments: &[&str]| mirrorlab(folder.path(), arguments).status.code();
+    for name in ["summary.json", "report.html"] {
+        let own = folder.path().join(name.replace('.', "-"));
+        std::fs::create_dir(&own).unwrap();
+        std::fs::write(own.join(name), "mine").unwrap();
+        let out = own.to_str().unwrap();
+        for arguments in [&["run", short, "--out", out][..], &["sweep", short, "--seeds", "0..1", "--out", out]] {
+            let told = mirrorlab(folder.path(), arguments);
+            assert_eq!(told.status.code(), Some(2), "{arguments:?}");
+            assert!(text(&told.stderr).contains("holds the record of something else"), "{}", text(&told.stderr));
+        }
+        assert_eq!(std::fs::read_to_string(own.join(name)).unwrap(), "mine");
+        assert_eq!(std::fs::read_dir(&own).unwrap().count(), 1);
+    }
+    // What is torn of a run of ours is no reason.
+    assert_eq!(code(&["run", short, "--out", "run"]), Some(0));
+    std::fs::write(folder.path().join("run/summary.json"), "{").unwrap();
+    assert_eq!(code(&["run", short, "--out", "run"]), Some(0));
+    assert_eq!(code(&["report", "run"]), Some(0));
+    assert_eq!(code(&["report", "run", "--junit", "x.xml"]), Some(2));
+}
+
 /// Names that are near, options that contradict each other, numbers that no run takes: what is wrong, and what to do.
 #[test]
 fn slips_of_the_command_line_are_told_with_what_was_meant() {

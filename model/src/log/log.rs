@@ -58,7 +58,7 @@ pub(super) struct Flags {
     pub flushing: bool,
     /// The producer table was ever touched: a cut has to rebuild it.
     pub producers: bool,
-    /// What a checkpoint vouches for fell (the recovery point, the start, the clean point), and the one that says so may not be durable.
+    /// What a checkpoint vouches for fell (recovery point, start, clean point, watermark), and the one that says so may not be durable.
     pub lowered: bool,
 }
 

@@ -306,7 +306,7 @@ impl Replicas {
         }
     }
 
-    /// The replicas whose recovery point, start or clean point fell in a cut since the last call.
+    /// The replicas whose recovery point, start, clean point or watermark fell in a cut since the last call.
     pub fn take_lowered(&mut self) -> Vec<(PartitionIx, Lowered)> {
         let mut slots = std::mem::take(&mut self.lowered);
         slots.sort_unstable();

@@ -66,6 +66,13 @@ pub(super) fn time(table: &Table, key: &str) -> Option<u64> {
     Time::read(word(table, key)?).ok().map(|time| time.0)
 }
 
+/// How long a phase lasts.
+pub(super) fn set_phase(case: &mut Table, name: &str, value: Value) {
+    if let Some(Value::Table(phases)) = case.get_mut("phases") {
+        phases.insert(name.to_owned(), value);
+    }
+}
+
 /// A duration as a text.
 pub(super) fn spelled(ns: u64) -> Value {
     Value::String(Time(ns).to_string())

@@ -3,7 +3,6 @@
 use super::case;
 use super::memory::Memory;
 use super::passes::quirks_on;
-use super::times;
 use super::trial::{self, Bounds, Outcome};
 use super::{Budget, Measure};
 use crate::format::types::Topic;
@@ -158,10 +157,10 @@ impl<'m> Search<'m> {
     /// Whether a case that stalls within a shorter last phase still does when it has as long as the original had.
     fn stalls_for_good(&mut self, candidate: &Table) -> bool {
         let Some(wait) = self.whole_wait.clone() else { return true };
-        let mut case = candidate.clone();
-        times::set_phase(&mut case, "converge", wait);
-        let Some(plan) = case::plan(&case, &self.vocabulary) else { return false };
-        let key = xxhash_rust::xxh3::xxh3_64(case::text(&case).as_bytes());
+        let mut longer = candidate.clone();
+        case::set_phase(&mut longer, "converge", wait);
+        let Some(plan) = case::plan(&longer, &self.vocabulary) else { return false };
+        let key = xxhash_rust::xxh3::xxh3_64(case::text(&longer).as_bytes());
         self.outcome_of(key, &plan).signature.as_ref() == Some(&self.target)
     }
 

@@ -1,5 +1,6 @@
 //! A plan whose violation is known is made as small as it can be.
 
+use super::search::Control;
 use super::*;
 use crate::format::Scenario;
 use crate::plan::Overrides;
@@ -76,24 +77,43 @@ fn the_scenario_file_expects_what_breaks() {
     assert_eq!((again.signature, again.hash), (shrunk.outcome.signature, shrunk.outcome.hash));
 }
 
+/// The link carries a tenth of what is written, and there is no time to catch up.
+const NARROW: &str = r#"
+    title = "t"
+    clusters = { east = { brokers = 1 }, west = { brokers = 1 } }
+    topics.t = { on = "east" }
+    mirrors.m = { on = "west", source = "east", topics = ["t"] }
+    producers.p = { on = "east", topic = "t", rate = "1000/s", record = "1 KiB" }
+    phases = { safety = "2 s", converge = "1 ms" }
+    [links.wan]
+    between = ["east", "west"]
+    latency = "1 ms"
+    bandwidth = "1 Mbit/s""#;
+
 #[test]
 fn what_breaks_whatever_is_switched_is_a_finding_and_not_the_guards() {
-    // The link carries a tenth of what is written, and there is no time to catch up.
-    let text = r#"
-        title = "t"
-        clusters = { east = { brokers = 1 }, west = { brokers = 1 } }
-        topics.t = { on = "east" }
-        mirrors.m = { on = "west", source = "east", topics = ["t"] }
-        producers.p = { on = "east", topic = "t", rate = "1000/s", record = "1 KiB" }
-        phases = { safety = "2 s", converge = "1 ms" }
-        [links.wan]
-        between = ["east", "west"]
-        latency = "1 ms"
-        bandwidth = "1 Mbit/s""#;
-    let shrunk = shrink(&plan(text, 0, "ReconcileByEpoch"), Budget::default()).unwrap();
+    let shrunk = shrink(&plan(NARROW, 0, "ReconcileByEpoch"), Budget::default()).unwrap();
     assert!(shrunk.finding && shrunk.plan.stage.guards_off.is_empty(), "{:?}", shrunk.outcome);
     let unneeded = Scenario::parse("found.toml", &found::scenario(&shrunk, "t seed 0").unwrap()).unwrap();
     assert!(unneeded.stage.expect.violation.is_empty(), "it passes once the bug is mended");
+}
+
+/// A smaller case that is only late in a shorter last phase is another one: it has to stall in the original's as well.
+#[test]
+fn who_is_late_does_not_stall() {
+    let plan = plan(NARROW, 0, "ReconcileByEpoch");
+    let original = trial::run(&plan, Bounds::NONE);
+    assert!(original.is_stall());
+    for (whole_wait, counts) in [(None, true), (Some("1 ms"), true), (Some("5 min"), false)] {
+        let mut memory = Forgetful;
+        let mut search = Search::new(&plan, &original, Budget::default(), &mut memory).unwrap();
+        search.control = Control::Nothing;
+        search.whole_wait = whole_wait.map(|wait| toml::Value::String(wait.to_owned()));
+        let less = |case: &mut toml::Table| {
+            case::entry_mut(case, "producers", "p").unwrap().insert("record".to_owned(), "900 B".into());
+        };
+        assert_eq!(search.attempt_edit(less), counts, "{whole_wait:?}");
+    }
 }
 
 /// Files whose mutants were lost on the way: the smallest case failed alike with everything on. Or the world grew, as what the

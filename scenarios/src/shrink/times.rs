@@ -1,7 +1,7 @@
 //! Shorter times: the end of the safety phase, pauses between steps, how long faults last; then less traffic; then rounder
 //! numbers, for a reader.
 
-use super::case::{cast, entry_mut, instant, spelled, steps, time, with_steps, word};
+use super::case::{cast, entry_mut, instant, set_phase, spelled, steps, time, with_steps, word};
 use super::search::{Control, Search};
 use crate::units::{Quantity, Rate};
 use toml::{Table, Value};
@@ -53,12 +53,6 @@ pub(super) fn less_to_wait(search: &mut Search<'_>) {
 
 fn phase(case: &Table, name: &str) -> Option<u64> {
     time(case.get("phases")?.as_table()?, name)
-}
-
-pub(super) fn set_phase(case: &mut Table, name: &str, value: Value) {
-    if let Some(Value::Table(phases)) = case.get_mut("phases") {
-        phases.insert(name.to_owned(), value);
-    }
 }
 
 /// The safety phase ends there; steps behind it go, and so do ends of clients, which are none any more.
